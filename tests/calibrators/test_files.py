@@ -16,8 +16,6 @@ from certcal.calibrators import (
     CertifiedIsotonic,
     CertifiedSamples,
     CertifiedTemperature,
-    Chain,
-    ConfidenceChain,
     EqualMassBinning,
     FittedOn,
     HistogramBinning,
@@ -42,7 +40,6 @@ CONFIDENCE = [
     IsotonicCalibration(),
     HistogramBinning(bins=4),
     EqualMassBinning(bins=4, closed="right"),
-    ConfidenceChain([PlattScaling(), ConfidenceChain([HistogramBinning()])]),
 ]
 SCORES = [
     TemperatureScaling(),
@@ -50,7 +47,6 @@ SCORES = [
     MatrixScaling(off_diagonal_penalty=30.0),
     TopLabel(IsotonicCalibration(), per_class=True),
     OneVsRest(PlattScaling(targets="outcomes"), inputs="logits"),
-    Chain([TopLabel(PlattScaling()), OneVsRest(HistogramBinning())]),
 ]
 CERTIFIED = [CertifiedIsotonic(0.3), CertifiedTemperature(0.3), CertifiedBeta(0.3)]
 ABOUT = FittedOn("run-1", "run", "0a" * 32, n=50, fraction=0.4, seed=3, run="5eed" * 8)
@@ -232,11 +228,23 @@ def test_deep_nesting_is_refused(tmp_path):
     with pytest.raises(InputError, match="nested too deeply"):
         load(tmp_path / "lists.json")
     inner = HistogramBinning(bins=2).fit(Z, C).to_dict()
-    for _ in range(300):
-        inner = {"type": "ConfidenceChain", "params": {"steps": []}, "fitted": {"steps": [inner]}}
-    (tmp_path / "chains.json").write_text(json.dumps(document(calibrator=inner)))
+    for _ in range(400):
+        inner = {"type": "TopLabel", "params": {"calibrator": inner}, "fitted": None}
+    (tmp_path / "maps.json").write_text(json.dumps(document(calibrator=inner)))
     with pytest.raises(InputError, match="nested too deeply"):
-        load(tmp_path / "chains.json")
+        load(tmp_path / "maps.json")
+
+
+@pytest.mark.parametrize("kind", ["Chain", "ConfidenceChain"])
+def test_a_chain_of_an_earlier_version_is_not_called_damaged(tmp_path, kind):
+    chain = {"type": kind, "params": {"steps": []}, "fitted": {"steps": [document()["calibrator"]]}}
+    for content in (chain, {"type": "TopLabel", "params": {"calibrator": chain}, "fitted": None}):
+        (tmp_path / "chain.json").write_text(json.dumps(document(calibrator=content)))
+        with pytest.raises(
+            InputError, match=f"json: holds a {kind}, which this version no longer has; fit the maps"
+        ) as e:
+            load(tmp_path / "chain.json")
+        assert "damaged" not in str(e.value)
 
 
 BINNED = HistogramBinning(bins=2).fit(Z, C).to_dict()["fitted"]
@@ -248,7 +256,6 @@ BAD_TOP = [{"classes": 1}, {"classes": "4"}, {"maps": {"4": None}}, {"maps": {"-
 BAD_TOP += [{"maps": []}, {"pooled": None}, {"pooled": PLATT}, {"pooled": UNFITTED_TOP}]
 BAD_SAMPLES = [("more", 1), ("classes", "ab"), ("classes", ["a", 1]), ("source", 1), ("source", None), ("n", True)]
 BAD_SAMPLES += [("kind", ["run"]), ("fingerprint", []), ("run", []), ("source", "../x"), ("seed", "1")]
-BAD_STEPS = [None, [], [None], [PLATT], [UNFITTED_TOP]]
 CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
 
 
@@ -285,7 +292,7 @@ CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
         (fitted("HistogramBinning", {"bins": 10**9}, BINNED), "bins is 1000000000; expected a whole number"),
         (fitted("TopLabel", {"calibrator": "all"}, {}), "calibrator is 'all'; expected a calibrator"),
         (fitted("TopLabel", {"calibrator": document()["calibrator"], "per_class": "yes"}, {}), "per_class is 'yes'"),
-        (fitted("ConfidenceChain", {"steps": ["all"]}, {}), "steps is 'all'; expected calibrators"),
+        (fitted("TopLabel", {}, {}), "calibrator is missing"),
         (fitted("IsotonicCalibration", {}, {"x": [0.1], "y": [0.1, 0.2]}), "y is damaged; expected 1 finite numbers"),
         (fitted("IsotonicCalibration", {}, {"x": [], "y": []}), "x is damaged"),
         (fitted("IsotonicCalibration", {}, {"x": ["0.1", "0.2"], "y": [0, 1]}), "x is damaged"),
@@ -332,7 +339,6 @@ CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
             (fitted("TopLabel", {"calibrator": PLATT}, TOP | change), "damaged|classes is|type is")
             for change in BAD_TOP
         ),
-        *((fitted("ConfidenceChain", {"steps": []}, {"steps": steps}), "steps is damaged") for steps in BAD_STEPS),
         (document(fitted_on={}), "fitted_on: object missing required field `source`"),
         (document(fitted_on=[1]), "fitted_on: expected `object"),
         *((document(fitted_on=asdict(ABOUT) | {name: value}), f"fitted_on.*{name}") for name, value in BAD_SAMPLES),

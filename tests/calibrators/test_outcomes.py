@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from certcal import InputError
 from certcal.calibrators import (
     BetaCalibration,
-    ConfidenceChain,
     EqualMassBinning,
     HistogramBinning,
     IsotonicCalibration,
@@ -30,7 +29,6 @@ MAPS = [
     HistogramBinning(bins=7, closed="right"),
     EqualMassBinning(bins=5),
     EqualMassBinning(bins=5, closed="right"),
-    ConfidenceChain([PlattScaling(), EqualMassBinning(bins=4)]),
 ]
 
 every_map = pytest.mark.parametrize("one", MAPS, ids=repr)

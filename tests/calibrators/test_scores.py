@@ -7,7 +7,6 @@ import pytest
 
 from certcal import InputError
 from certcal.calibrators import (
-    Chain,
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
@@ -27,7 +26,6 @@ MAPS = [
     TopLabel(HistogramBinning(bins=5)),
     TopLabel(PlattScaling(), per_class=True),
     OneVsRest(IsotonicCalibration()),
-    Chain([TopLabel(PlattScaling()), TemperatureScaling()]),
 ]
 every_map = pytest.mark.parametrize("one", MAPS, ids=repr)
 

@@ -15,7 +15,6 @@ from certcal.calibrators._certified import (
     certified_path,
     radius_shares,
 )
-from certcal.calibrators._chain import Chain, ConfidenceChain
 from certcal.calibrators._files import FittedOn, Saved, load, save
 from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._judged import FrontPoint, JudgedAt, JudgedMap, front_of, gain_over, judge
@@ -48,9 +47,7 @@ __all__ = [
     "CertifiedMap",
     "CertifiedSamples",
     "CertifiedTemperature",
-    "Chain",
     "ConfidenceCalibrator",
-    "ConfidenceChain",
     "ConfidenceMap",
     "EqualMassBinning",
     "FittedOn",

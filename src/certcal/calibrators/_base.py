@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 INPUTS = ("logits", "probabilities")  # what scores of all classes may be
 MOST_BINS = 10_000_000
 _LONGEST = 300  # characters of a description; parameters that need more are cut off
+_CHAINS = ("Chain", "ConfidenceChain")  # classes of earlier versions that files may still name
 
 
 class NotFittedError(InputError, AttributeError):
@@ -38,6 +39,10 @@ class NotFittedError(InputError, AttributeError):
         ...
     certcal.calibrators._base.NotFittedError: this CertifiedIsotonic is not fitted; call fit first
     """
+
+
+class RemovedError(InputError):
+    """A document names a calibrator that earlier versions had: it is not damaged, and cannot be read."""
 
 
 @cache
@@ -149,6 +154,11 @@ class Calibrator(ABC):
     def from_dict(document: Mapping[str, Any]) -> Calibrator:
         """The calibrator that :meth:`to_dict` wrote; whatever else is given is refused with a sentence."""
         name, params, state = (document.get(key) for key in ("type", "params", "fitted"))
+        if name in _CHAINS:
+            raise RemovedError(
+                f"holds a {name}, which this version no longer has; fit the maps one after the other, each to what the "
+                "one before it makes of the samples, and save each, or keep them in a Pipeline of scikit-learn"
+            )
         kind = Calibrator._known.get(name) if isinstance(name, str) else None
         if kind is None or inspect.isabstract(kind):
             known = ", ".join(sorted(name for name, each in Calibrator._known.items() if not inspect.isabstract(each)))
@@ -193,8 +203,8 @@ class Calibrator(ABC):
             raise InputError(f"bins is {value!r}; expected a whole number from 1 to {MOST_BINS}")
         elif name == "per_class" and value not in (0, 1):
             raise InputError(f"per_class is {value!r}; expected true or false")
-        elif name in ("calibrator", "steps"):
-            raise InputError(f"{name} is {value!r}; expected {'calibrators' if name == 'steps' else 'a calibrator'}")
+        elif name == "calibrator":
+            raise InputError(f"{name} is {value!r}; expected a calibrator")
         return value
 
 
@@ -204,8 +214,8 @@ class ConfidenceMap(Calibrator):
     Attributes
     ----------
     monotone
-        Whether a larger confidence is never mapped to a smaller one. All are but binning, and chains with binning in
-        them, which are where the values of their bins happen to ascend.
+        Whether a larger confidence is never mapped to a smaller one. All are but binning, which is where the values of
+        the bins happen to ascend.
     """
 
     @property
@@ -346,14 +356,10 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _unfitted(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_unfitted(each) for each in cast("list[Any]", value)]
     return value.unfitted() if isinstance(value, Calibrator) else value
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in cast("list[Any]", value)]
     if isinstance(value, Calibrator):
         return value.to_dict()
     return value.tolist() if hasattr(value, "tolist") else value

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal._durable import write_durably
 from certcal._files import read_bytes
-from certcal.calibrators._base import Calibrator
+from certcal.calibrators._base import Calibrator, RemovedError
 from certcal.calibrators._samples import split_positions
 
 _MOST_BYTES = 64_000_000
@@ -202,7 +202,7 @@ def load(path: str | os.PathLike[str]) -> Saved:
     try:
         document = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_once)
         return _parse(document)
-    except _Other as error:
+    except (_Other, RemovedError) as error:
         raise InputError(f"{place}: {_short(str(error))}") from None
     except InputError as error:
         raise InputError(f"{place}: {_short(str(error))}; {_REMEDY}") from None

@@ -76,7 +76,7 @@ class ScoreMap(Calibrator):
         return self.classes_[places]
 
     def transform(self, scores: Any) -> Floats:
-        """Logarithms of the probabilities after the map: logits for the next calibrator of a chain."""
+        """Logarithms of the probabilities after the map: logits for the next calibrator of a pipeline."""
         with np.errstate(divide="ignore"):
             return np.maximum(np.log(self.predict_proba(scores)), -745.0)  # exp of it is the smallest number above 0
 
