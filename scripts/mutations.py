@@ -181,49 +181,6 @@ MUTATIONS = (
         "population_bound(worst, delta, alpha, certified_fraction=fraction)",
         "tests/worst_case/test_summary.py::test_failing_certificates_are_paid_for_with_a_bound_on_the_certified_share",
     ),
-    mutation(
-        "worst case with relief: a tenth more of it",
-        "worst_case/_program.py",
-        "np.stack([none, -relief[0], none], axis=1)",
-        "np.stack([none, -1.1 * relief[0], none], axis=1)",
-        "tests/worst_case/test_relief.py::test_the_value_is_the_largest_over_all_sign_patterns",
-    ),
-    # ------------------------------------------------------------------------------------------- until it is certified
-    mutation(
-        "until: all of alpha at every look",
-        "smoothing/_until.py",
-        "equal_part(spent[name], n * self.looks)",
-        "equal_part(spent[name], n)",
-        "tests/smoothing/test_until.py::test_alpha_is_spent_once_over_all_samples_looks_and_stakes",
-    ),
-    mutation(
-        "until: a few per cent less deviation of a sum",
-        "smoothing/_until.py",
-        "(-math.log1p(-rate) - rate) * seen",
-        "0.97 * (-math.log1p(-rate) - rate) * seen",
-        "tests/smoothing/test_until.py::test_the_deviation_of_a_sum_is_that_of_its_single_draws",
-    ),
-    mutation(
-        "until: samples that are staked climb again with those above them",
-        "smoothing/_until.py",
-        "chosen = rows[at == rung]",
-        "chosen = rows[self.rung[rows] == rung]",
-        "tests/smoothing/test_until.py::test_a_climb_is_one_rung_for_samples_at_different_rungs",
-    ),
-    mutation(
-        "until: open samples are left out",
-        "smoothing/_until.py",
-        'shown = certified | self.open | (asked.samples == "all")',
-        'shown = certified | (asked.samples == "all")',
-        "tests/smoothing/test_until.py::test_open_samples_count_as_anything_and_refuted_ones_leave",
-    ),
-    mutation(
-        "until: what cannot hold, by the estimate and not its limit",
-        "smoothing/_bands.py",
-        "above = np.minimum(np.nextafter(1 - limits.values[::-1], 2), 1.0)",
-        "above = np.linspace(0, 1, rows.n + 1) ** 8",
-        "tests/smoothing/test_until.py::test_what_cannot_hold_is_proved_and_is_not_more_than_the_truth",
-    ),
     # ------------------------------------------------------------------------------------------------ claims and ledger
     mutation(
         "ledger: parts rounded to nearest",

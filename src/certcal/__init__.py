@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
     from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration, recalibrate
-    from certcal.verbs.sample import RunSummary, decide, sample, sample_until, summarize
+    from certcal.verbs.sample import RunSummary, decide, sample, summarize
     from certcal.verbs.train import Training, train
     from certcal.verbs.verify import Verification, verify
     from certcal.verdict import Verdict
@@ -97,7 +97,6 @@ __all__ = [
     "recalibrate",
     "report",
     "sample",
-    "sample_until",
     "smoothing",
     "study",
     "summarize",
@@ -125,7 +124,7 @@ _HOMES = {
     "certcal.verbs.compare": ("ChangeComparison", "compare"),
     "certcal.verbs.measure": ("Measurement", "measure"),
     "certcal.verbs.recalibrate": ("PredictionRecalibration", "Recalibration", "recalibrate"),
-    "certcal.verbs.sample": ("RunSummary", "decide", "sample", "sample_until", "summarize"),
+    "certcal.verbs.sample": ("RunSummary", "decide", "sample", "summarize"),
     "certcal.verbs.train": ("Training", "train"),
     "certcal.verbs.verify": ("Verification", "verify"),
     "certcal.verdict": ("Verdict",),

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from certcal._checks import InputError
 from certcal._settings import Spec
 from certcal.cli.app import ExampleCommand
-from certcal.cli.emit import OUTPUT, Output, is_given, json_option, quiet_option
+from certcal.cli.emit import OUTPUT, Output, json_option, quiet_option
 from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.errors import INTERRUPTED
 from certcal.cli.options import checked, collected, model_options, option, settings_options
-from certcal.verbs.sample import SampleSettings, UntilSettings
-from certcal.verdict import Requirement
+from certcal.verbs.sample import SampleSettings
 
 _WHAT, _DRAWING, _RUNNING = "Model and data", "Sampling", "Running"
 _DECIDING = "Deciding one radius, without a run"
-_UNTIL = "Until a calibration error is certified, without a run"
-_ONLY_UNTIL = ("confidence", "samples", "bins", "closed")
-_ENDINGS, _UNTIL_ENDINGS = (".json", ".parquet"), (".json", ".csv", ".html", ".txt")
+_ENDINGS = (".json", ".parquet")
 _RADIUS = Spec(
     "Sample only until it is decided whether each input's certified radius exceeds R, at most n times.",
     "number",
@@ -52,19 +47,7 @@ _RADIUS = Spec(
 @engine_options(_RUNNING)
 @settings_options(SampleSettings, _RUNNING, only=("batch", "device", "noise_threads"))
 @checked(_DECIDING, "--decide-radius", _RADIUS, "radius")
-@checked(
-    _DECIDING, "--alpha", Spec("Failure probability of each decision, or of the claim. Default: 0.001.", "failure")
-)
-@option(
-    _UNTIL,
-    "--until-certified",
-    "require",
-    metavar="TEXT",
-    help="Sample until this is certified at --radius, such as 'ece <= 0.2', or cannot be, at most n times. Exit code 1 "
-    "when it is not met.",
-)
-@checked(_UNTIL, "--radius", Spec("Radius of the perturbations.", "number", least=0, metavar="R"), "until_radius")
-@settings_options(UntilSettings, _UNTIL, only=_ONLY_UNTIL)
+@checked(_DECIDING, "--alpha", Spec("Failure probability of each decision. Default: 0.001.", "failure"))
 @json_option
 @option(
     OUTPUT,
@@ -73,8 +56,7 @@ _RADIUS = Spec(
     "out",
     metavar="RUN",
     type=click.Path(),
-    help="Folder of the run; new, or to be continued. With --decide-radius, a file (.json .parquet); with "
-    "--until-certified, one of .json .csv .html .txt.",
+    help="Folder of the run; new, or to be continued. With --decide-radius, a file (.json .parquet).",
 )
 @option(OUTPUT, "--force", is_flag=True, help="Replace an existing file.")
 @quiet_option
@@ -91,8 +73,6 @@ def sample(
     gpus: float | None,
     radius: float | None,
     alpha: float | None,
-    require: str | None,
-    until_radius: float | None,
     out: str | None,
     force: bool,
     as_json: bool,
@@ -102,34 +82,21 @@ def sample(
 
     This is the expensive part, and it is done once: every certificate comes from the run. The same command continues
     a run that was interrupted; a larger -n or --limit adds to it; another model, other data or another sigma is
-    refused. With --decide-radius or --until-certified there is no run: sampling ends when one question is
-    answered.
+    refused. With --decide-radius there is no run: sampling ends when that is answered.
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files, refuse_inside
-    from certcal.verbs.sample import decide, sample_until, summarize
+    from certcal.verbs.sample import decide, summarize
     from certcal.verbs.sample import sample as verb
 
-    asked = collected(UntilSettings, options)
-    settings = SampleSettings(**{each.name: getattr(asked, each.name) for each in fields(SampleSettings)})
+    settings = collected(SampleSettings, options)
     place = chosen_engine(engine, address, workers, gpus, settings.device)
     subject: dict[str, Any] = {"sigma": sigma, "outputs": outputs, "weights": weights, "limit": limit}
     output = Output(_ENDINGS, as_json, () if radius is None or out is None else (out,), force)
-    alone = "--decide-radius" if radius is not None else "--until-certified" if require is not None else None
-    if place is not None and alone is not None:
+    if place is not None and radius is not None:
         what = "--engine ray" if engine == "ray" else "--workers"
-        raise click.UsageError(f"{what} is for runs, and {alone} samples in this process; leave one out")
-    _consistent(require, radius, until_radius)
+        raise click.UsageError(f"{what} is for runs, and --decide-radius samples in this process; leave one out")
     level = 0.001 if alpha is None else alpha
-    if require is not None:
-        output = Output(_UNTIL_ENDINGS, as_json, () if out is None else (out,), force, require=_parsed(require))
-        output.check(*existing_files(data))
-        with Waiting(counted="draws") as waiting:
-            found = sample_until(
-                model, data, require, radius=until_radius, alpha=level, progress=waiting, settings=asked, **subject
-            )
-        output.emit(found)
-        return
     if radius is not None:
         output.check(*existing_files(data))
         with Waiting(counted="samples") as waiting:
@@ -139,9 +106,7 @@ def sample(
     if out is None:
         raise click.UsageError("-o RUN is missing; say in which folder the noise samples go")
     if force or alpha is not None:
-        raise click.UsageError(
-            f"{'--force' if force else '--alpha'} is for --decide-radius and --until-certified; leave it out"
-        )
+        raise click.UsageError(f"{'--force' if force else '--alpha'} is for --decide-radius; leave it out")
     refuse_inside("-o", out, existing_files(data))
     with Waiting(counted="draws") as waiting:
         try:
@@ -152,24 +117,3 @@ def sample(
             raise click.exceptions.Exit(INTERRUPTED) from None
         found = summarize(run, progress=waiting)
     output.emit(found)
-
-
-def _consistent(require: str | None, radius: float | None, until_radius: float | None) -> None:
-    """Refuse options of two questions at once, and half of one."""
-    if require is not None and radius is not None:
-        raise click.UsageError("--decide-radius and --until-certified are two questions; ask one")
-    if (require is None) != (until_radius is None):
-        missing, given = (
-            ("--radius", "--until-certified") if until_radius is None else ("--until-certified", "--radius")
-        )
-        raise click.UsageError(f"{given} needs {missing}; say both, as in --until-certified 'ece <= 0.2' --radius 0.5")
-    used = [name for name in _ONLY_UNTIL if is_given(name)]
-    if require is None and used:
-        raise click.UsageError(f"--{used[0]} is for --until-certified; leave it out")
-
-
-def _parsed(require: str) -> tuple[Requirement, ...]:
-    try:
-        return (Requirement.parse(require),)
-    except InputError as error:
-        raise click.UsageError(f"--until-certified: {error.said('').removeprefix(': ')}") from None

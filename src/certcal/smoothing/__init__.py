@@ -23,7 +23,6 @@ from certcal.smoothing._pooled import certified_together, pooled_claim
 from certcal.smoothing._published import ConfidenceLog, read_confidence_log, read_curve
 from certcal.smoothing._run import Run, RunState, check_inputs, open_run, usable_counts
 from certcal.smoothing._sample import sample
-from certcal.smoothing._sampled_until import SampledUntil, sample_until
 from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
 
 __all__ = [
@@ -45,7 +44,6 @@ __all__ = [
     "Overview",
     "Run",
     "RunState",
-    "SampledUntil",
     "Sampler",
     "SamplingError",
     "Selection",
@@ -70,6 +68,5 @@ __all__ = [
     "read_log",
     "robustness",
     "sample",
-    "sample_until",
     "usable_counts",
 ]

@@ -91,8 +91,6 @@ class Certificates:
         Sizes (samples, draws per sample) that the run had before it was extended, if it was.
     recalibration
         The map that the confidences went through, in words; None for those of the model itself.
-    anytime
-        Whether they hold together for all numbers of draws that were looked at (:func:`certcal.sample_until`).
     accounting
         "ledger" when alpha is shared among the bounds of a sample, "published" when each of them had a third of
         ``alpha``: what the papers call alpha.
@@ -114,7 +112,6 @@ class Certificates:
     noise: str
     earlier: tuple[tuple[int, int], ...] = ()
     recalibration: str | None = None
-    anytime: bool = False
     accounting: str = "ledger"
     together: int = 1
 
@@ -150,7 +147,7 @@ class Certificates:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What every certificate here rests on."""
-        return assumptions_of(self, self.confidence, self.anytime)
+        return assumptions_of(self, self.confidence)
 
     def __repr__(self) -> str:
         return (
@@ -301,11 +298,9 @@ class Certificates:
         return Certificate(name, value, "upper", self.radius, ledger, worst.n, self.assumptions, settings)
 
 
-def assumptions_of(
-    draws: Counts | Certificates, confidence: str, anytime: bool = False, split: bool = False
-) -> tuple[str, ...]:
+def assumptions_of(draws: Counts | Certificates, confidence: str, split: bool = False) -> tuple[str, ...]:
     """What certificates of a kind rest on; some divide the draws of a sample."""
-    chosen = fixed(f"the seed and the {'requirement' if anytime else 'number of draws'}")
+    chosen = fixed("the seed and the number of draws")
     own = () if confidence in KINDS else (own_kind(confidence),)
     divided = (SPLIT,) if split or confidence == "tangent" else ()
     return (NOISE[draws.noise], BATCH, chosen, *divided, *own, *_extended(draws.earlier, len(draws)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from certcal._checks import InputError
@@ -13,13 +13,12 @@ from certcal._progress import SILENT, Progress
 from certcal._settings import DEVICE, setting, takes
 from certcal.data import DataSettings, open_inputs
 from certcal.result import Result
-from certcal.smoothing import CONFIDENCES, DEFAULT_KIND
 
 if TYPE_CHECKING:
     from certcal.data import OpenedInputs
     from certcal.engines import Engine
     from certcal.models import Model
-    from certcal.smoothing import Decisions, Overview, Run, RunState, SampledUntil
+    from certcal.smoothing import Decisions, Overview, Run, RunState
 
 _MOST = 2**31 - 1
 
@@ -48,29 +47,6 @@ class SampleSettings(DataSettings):
     noise_threads: int | None = setting(
         None, "Threads that make noise while the model computes. Default: free cores.", "whole", least=0, most=1024
     )
-
-
-@dataclass(frozen=True)
-class UntilSettings(SampleSettings):
-    """How noise is sampled until a requirement is certified.
-
-    Examples
-    --------
-    >>> UntilSettings(bins=10).bins, UntilSettings().confidence
-    (10, 'tangent')
-    """
-
-    confidence: str = setting(
-        DEFAULT_KIND, "Kind of the samples' intervals.", "word", choices=CONFIDENCES, metavar="KIND"
-    )
-    samples: str = setting(
-        "certified",
-        "Samples the requirement is about; of all, those that are not certified count as worst cases.",
-        "word",
-        choices=("certified", "all"),
-    )
-    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
-    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -327,60 +303,6 @@ def decide(
         noise_threads=settings.noise_threads,
         progress=_told(progress),
     )
-    return replace(found, source=opened.name, index=opened.settings.every * found.index)
-
-
-@takes(UntilSettings)
-def sample_until(
-    model: object,
-    data: Any,
-    require: str,
-    *,
-    sigma: float,
-    radius: float,
-    alpha: float = 0.001,
-    outputs: str | None = None,
-    weights: str | os.PathLike[str] | None = None,
-    part: str | None = None,
-    limit: int | None = None,
-    progress: Progress = SILENT,
-    settings: UntilSettings,
-) -> SampledUntil:
-    """Sample noise until a calibration error is certified at a radius, or cannot be; where that needs it.
-
-    Keywords beside those below are the fields of :class:`UntilSettings`. The claim is that of
-    :func:`certcal.smoothing.sample_until`. Nothing is kept on disk.
-
-    Parameters
-    ----------
-    model, data, sigma, outputs, weights, part, limit, progress
-        As for :func:`certcal.sample`.
-    require
-        An upper limit of the calibration error, such as "ece <= 0.2".
-    radius
-        Of the perturbations.
-    alpha
-        Probability with which the claim may fail.
-    settings
-        All settings at once.
-
-    Examples
-    --------
-    >>> import certcal
-    >>> model = certcal.models.wrap(lambda batch: [[4 * x, -4 * x] for x in batch[:, 0]], outputs="logits")
-    >>> points, labels = [[1.0], [1.5], [2.0]], [0, 0, 0]
-    >>> found = certcal.sample_until(model, (points, labels), "ece <= 0.1", sigma=0.25, radius=0.1, n=5000)
-    >>> found.outcome, found.claim.value <= 0.1
-    ('holds', True)
-    """
-    from certcal.smoothing import sample_until as draw
-
-    network, opened = _opened(model, data, outputs, weights, part, limit, settings, progress, settings.device)
-    progress.stage("trying the model")
-    apart = {"device", *(each.name for each in fields(DataSettings))}
-    given = {each.name: getattr(settings, each.name) for each in fields(settings) if each.name not in apart}
-    told = _told(progress, "drawing")
-    found = draw(network, opened.inputs, None, require, sigma=sigma, radius=radius, alpha=alpha, progress=told, **given)
     return replace(found, source=opened.name, index=opened.settings.every * found.index)
 
 

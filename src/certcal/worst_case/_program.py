@@ -248,13 +248,10 @@ class Program:
             self._cells, self._waiting = merged([self._cells, *self._waiting]), []
         return self._cells
 
-    def solve(
-        self, free: int = 0, free_correct: int = 0, sense: int = 1, relief: tuple[Floats, Floats] | None = None
-    ) -> tuple[float, NDArray[np.int8]]:
+    def solve(self, free: int = 0, free_correct: int = 0, sense: int = 1) -> tuple[float, NDArray[np.int8]]:
         """Largest Σ_m |S_m| and the signs of kept bins; ``free`` more samples, all correct or all not, lie anywhere.
 
         With ``sense=-1`` the smallest Σ_n g_n(s) over sign patterns s, where g_n(s) is the best that sample n can do.
-        With ``relief``, Σ_n g_n(s) less its first part in bins of sign + and its second in bins of sign -.
         """
         wrong, right = self._columns()
         if free:
@@ -263,10 +260,6 @@ class Program:
                 right = joined(right, (*whole, np.array([[free, free, 0.0]])))
             else:
                 wrong = joined(wrong, (*whole, np.array([[free, free, 0.0]])))
-        if relief is not None:  # cells without samples, which bring something only where a bin's own samples stay
-            bins, none = np.arange(self.bins.count), np.zeros(self.bins.count)
-            right = joined(right, (bins, bins, np.stack([none, -relief[0], none], axis=1)))
-            wrong = joined(wrong, (bins, bins, np.stack([none, -relief[1], none], axis=1)))
         return best_signs(1.0 - self.bins.edges, self.bins.edges, right, wrong, sense)
 
     def _columns(self) -> tuple[Columns, Columns]:

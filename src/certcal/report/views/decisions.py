@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certcal.claims import short_text
 from certcal.report.document import Cell, Claim, Column, Facts, Report, Section, Table, Text
@@ -48,15 +46,10 @@ def view(found: Decisions) -> Report:
 def _verdicts(found: Decisions) -> Table:
     low, high = (short_text(found.setting.radius, end) for end in ("lower", "upper"))
     texts = {text.format(low=low, high=high): found.decision == verdict for verdict, text in _ROWS}
-    return draws_table("verdict", texts, found.draws, found.correct)
-
-
-def draws_table(head: str, states: Mapping[str, NDArray[Any]], draws: NDArray[Any], right: NDArray[Any]) -> Table:
-    """For each state how many samples are in it, how many of them are right, and what they took of noise."""
     names = ("samples", "correct", "median noise samples", "noise samples")
     rows: list[list[Cell]] = []
-    for name, chosen in states.items():
-        own = draws[chosen]
+    for name, chosen in texts.items():
+        own = found.draws[chosen]
         median = int(np.median(own)) if own.size else None
-        rows.append([name, own.size, int(np.count_nonzero(right & chosen)), median, int(own.sum())])
-    return Table([Column(head), *(Column(each, "count") for each in names)], rows)
+        rows.append([name, own.size, int(np.count_nonzero(found.correct & chosen)), median, int(own.sum())])
+    return Table([Column("verdict"), *(Column(each, "count") for each in names)], rows)
