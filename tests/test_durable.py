@@ -112,7 +112,7 @@ from certcal import InputError, calibrators, data, models, smoothing
 from certcal.smoothing._manifest import Unit
 from certcal.smoothing._shards import read_shard, refuse_changed
 from certcal.study._entries import entries_in_manifest
-from certcal.study._nats_files import _value
+from certcal.study import read_architectures
 
 folder = Path(sys.argv[1])
 unit = Unit("counting", 0, 1, 0, 5)
@@ -124,7 +124,7 @@ readers = {
     "log.tsv": lambda path: smoothing.read_log(path, sigma=1.0, n=100),
     "decisions.json": smoothing.read_decisions,
     "study.jsonl": entries_in_manifest,
-    "one.pickle.pbz2": _value,
+    "architectures.json": read_architectures,
     "table.csv": data.read_predictions,
     "table.npz": data.read_inputs,
     "model.onnx": models.load,

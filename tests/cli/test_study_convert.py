@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -19,18 +17,6 @@ def published(tmp_path):
     path = tmp_path / "cifar10_tss.csv"
     path.write_text(f"arch,acc,pre_ECE_15,post_KSCE,params\n{ARCHITECTURE},93.9,4.2,0.7,12\nb,90.1,3.9,0.6,15\n")
     return path
-
-
-@pytest.fixture
-def folder(tmp_path):
-    place = tmp_path / "NATS-tss-v1_0-3ffb9-simple"
-    place.mkdir()
-    trial = {"epochs": 1, "params": 0.5, "flop": 7.5, "train_acc1es": {0: 80.0}, "train_losses": {0: 0.5}}
-    trial |= {"eval_acc1es": {"ori-test@0": 75.0}, "eval_losses": {"ori-test@0": 0.9}}
-    value = {"12": {"arch_str": ARCHITECTURE, "all_results": {("cifar10", 777): trial, ("cifar100", 777): trial}}}
-    (place / "000000.pickle.pbz2").write_bytes(bz2.compress(pickle.dumps(value)))
-    (place / "meta.pickle.pbz2").write_bytes(bz2.compress(pickle.dumps({"meta_archs": ["zero", ARCHITECTURE]})))
-    return place
 
 
 def test_a_published_table_becomes_one_of_a_study(certcal_command, published, tmp_path):
@@ -65,40 +51,40 @@ def test_several_tables_become_one(certcal_command, published, tmp_path):
     assert json.loads(ran.out)["datasets"] == ["a", "b"]
 
 
-def test_the_files_of_nats_bench_become_a_table(certcal_command, folder, tmp_path):
-    out = tmp_path / "nats.parquet"
-    ran = certcal_command("study", "convert", folder, "-o", out, "--data", "cifar100")
-    assert (ran.code, ran.err) == (0, f"wrote {out}\n")
-    assert "measurements none" in " ".join(ran.out.split())
-    table = StudyTable.read(out)
-    assert table.models == [ARCHITECTURE]
-    assert (table["data"].tolist(), table["split"].tolist()) == (["cifar100"], ["ori-test@12"])
-    assert (table["accuracy"].tolist(), table["params"].tolist()) == ([0.75], [500_000.0])
-    ran = certcal_command("study", "convert", folder, "-o", out, "--force", "--seeds", "each", "--json")
-    assert json.loads(ran.out)["splits"] == ["ori-test@12#777"]
-
-
-def test_a_broken_file_of_nats_bench_is_told_and_the_exit_code_says_so(certcal_command, folder, tmp_path):
-    class Hostile:
-        def __reduce__(self):
-            return print, ("run",)
-
-    (folder / "000001.pickle.pbz2").write_bytes(bz2.compress(pickle.dumps({"12": Hostile()})))
-    out = tmp_path / "nats.parquet"
-    ran = certcal_command("study", "convert", folder, "-o", out)
-    assert ran.code == 1
-    flat = " ".join(ran.out.split())
-    assert "it asks for builtins.print, which is no plain value, and nothing in it was run" in flat
-    assert len(list(StudyTable.read(out).failures)) == 1
-    assert len(StudyTable.read(out).where()) == 2
-
-
-def test_models_that_are_named_by_index_get_the_names_of_nats_bench(certcal_command, folder, tmp_path):
-    path, out = tmp_path / "by_index.csv", tmp_path / "out.parquet"
+def test_models_that_are_named_by_index_get_names_from_a_list(certcal_command, tmp_path):
+    path, out, names = tmp_path / "by_index.csv", tmp_path / "out.parquet", tmp_path / "names.json"
     path.write_text("index,acc\n1,0.9\n0,0.8\n")
-    meta = folder / "meta.pickle.pbz2"
-    assert certcal_command("study", "convert", path, "-o", out, "--architectures", meta).code == 0
+    names.write_text(json.dumps(["zero", ARCHITECTURE]))
+    assert certcal_command("study", "convert", path, "-o", out, "--architectures", names).code == 0
     assert StudyTable.read(out).models == [ARCHITECTURE, "zero"]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "the file is empty"),
+        (b"[" * 100_000, "this is no JSON list of architectures"),
+        (b'["a", \xff]', "this is no JSON list"),
+        (b'{"meta_archs": ["a"]}', "this is no JSON list"),
+        (b"[]", "this is no JSON list"),
+        (b'["a", 1]', "entry 1 is not the name of an architecture"),
+        (b'["a", " "]', "entry 1 is not the name"),
+        (b'["\\ud800"]', "entry 0 is not the name"),
+        (b'["' + b"a" * 1001 + b'"]', "entry 0 is not the name"),
+        (b'["a", "b", "a"]', "entries 0 and 2 are the same; name each architecture once"),
+        (b"[" + b"0," * 1_000_000 + b"0]", "it has more than 1,000,000 entries"),
+        (b" " * (16 << 20) + b"[]", "bytes are more than a list of architectures can hold"),
+    ],
+)
+def test_a_list_of_architectures_is_checked(certcal_command, tmp_path, content, complaint):
+    path, out, names = tmp_path / "by_index.csv", tmp_path / "out.parquet", tmp_path / "names.json"
+    path.write_text("index,acc\n0,0.9\n")
+    names.write_bytes(content)
+    ran = certcal_command("study", "convert", path, "-o", out, "--architectures", names)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{names}: " in ran.err
+    assert complaint in ran.err
+    assert not out.exists()
 
 
 def test_the_scale_can_be_said(certcal_command, tmp_path):
@@ -115,18 +101,14 @@ def test_the_scale_can_be_said(certcal_command, tmp_path):
     assert StudyTable.read(out)["post_ece_15"].tolist() == [0.9]
 
 
-def test_mistakes_are_one_sentence(certcal_command, published, folder, tmp_path):
+def test_mistakes_are_one_sentence(certcal_command, published, tmp_path):
     out = tmp_path / "out.parquet"
     for arguments, complaint in (
         ((published,), "--output TABLE is missing"),
         ((published, "-o", "out.csv"), "-o out.csv: choose one of the endings .parquet"),
-        ((tmp_path / "none.csv", "-o", out), "there is no such file or folder"),
-        ((published, folder, "-o", out), "is of NATS-Bench and"),
-        ((folder, "-o", out, "--scale", "percent"), "--scale: it is for published tables, and"),
-        ((folder, "-o", out, "--data", "a", "--data", "b"), "--data: it is given 2 times"),
+        ((tmp_path / "none.csv", "-o", out), "none.csv: there is no such file"),
         ((published, "-o", out, "--data", "a", "--data", "b"), "--data: it is given 2 times for 1 tables"),
-        ((tmp_path, "-o", tmp_path.parent / "out.parquet"), "there is no file such as 000123.pickle.pbz2"),
-        ((published, "-o", out, "--seeds", "each"), "--seeds: it is for NATS-Bench's files, and"),
+        ((tmp_path, "-o", tmp_path.parent / "out.parquet"), "this is a folder"),
         ((published, "-o", out, "--scale", "both"), "--scale: 'both' is not one of 'share', 'percent'"),
     ):
         ran = certcal_command("study", "convert", *arguments)

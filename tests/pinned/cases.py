@@ -128,7 +128,11 @@ CASES = (
         ("json", "csv"),
     ),
     Case("study-convert", "study convert published.csv --data cifar10 -o {out}/tss.parquet", ()),
-    Case("study-convert-nats", "study convert nats-simple -o {out}/nats.parquet", ()),
+    Case(
+        "study-convert-nats",
+        "study convert by-index.csv --architectures architectures.json -o {out}/nats.parquet",
+        (),
+    ),
     # Runs as such.
     Case(
         "sample",

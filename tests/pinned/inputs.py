@@ -5,8 +5,6 @@ Nothing here comes from the packages that present results, so that the inputs su
 
 from __future__ import annotations
 
-import bz2
-import pickle
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -195,12 +193,12 @@ def _published(path: Path) -> None:
     path.write_text(f"arch,acc,pre_ECE_15,post_KSCE,params\n{ARCHITECTURE},93.9,4.2,0.7,12\nb,90.1,3.9,0.6,15\n")
 
 
-def _nats(path: Path) -> None:
-    path.mkdir()
-    trial = {"epochs": 1, "params": 0.5, "flop": 7.5, "train_acc1es": {0: 80.0}, "train_losses": {0: 0.5}}
-    trial |= {"eval_acc1es": {"ori-test@0": 75.0}, "eval_losses": {"ori-test@0": 0.9}}
-    value = {"12": {"arch_str": ARCHITECTURE, "all_results": {("cifar10", 777): trial, ("cifar100", 777): trial}}}
-    (path / "000000.pickle.pbz2").write_bytes(bz2.compress(pickle.dumps(value)))
+def _by_index(path: Path) -> None:
+    path.write_text(
+        "index,dataset,split,acc,loss,train_accuracy,train_loss,params,flops,epochs,seeds,accuracy_spread\n"
+        "1,cifar10,ori-test@12,75.0,0.9,0.8,0.5,500000,7500000,1,1,nan\n"
+        "1,cifar100,ori-test@12,75.0,0.9,0.8,0.5,500000,7500000,1,1,nan\n"
+    )
 
 
 def _points(path: Path) -> None:
@@ -255,7 +253,8 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "study.parquet": _study,
     "space.parquet": _space,
     "published.csv": _published,
-    "nats-simple": _nats,
+    "by-index.csv": _by_index,
+    "architectures.json": _text(f'["8:8:8:8:8", "{ARCHITECTURE}"]'),
     "map-logits.json": _map("logits.npz"),
     "map-scores.json": _map("scores.csv", "--method", "isotonic"),
     "map-radii.json": _map("radii.csv"),

@@ -105,7 +105,7 @@ def test_models_may_be_named_by_an_index(write):
     pandas = write(",acc", "1,0.9", "0,0.8")
     assert read_calibration_table(pandas).models == ["1", "0"]
     assert read_calibration_table(pandas).given == ["index"]
-    for bad in ("1.5", "-1", "x"):
+    for bad in ("1.5", "-1", "x", "nan", "inf", ""):
         with pytest.raises(InputError, match=r"row 1 has the index .*, which is no whole number"):
             read_calibration_table(write("index,acc", f"{bad},0.9"))
 

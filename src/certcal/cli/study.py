@@ -180,32 +180,21 @@ def search(table: str, judge: str | None, output: Output, **options: Any) -> Non
         ("certcal study convert cifar10_tss.csv -o tss.parquet --data cifar10", "columns such as acc and pre_ECE_15"),
         ("certcal study convert a.csv b.csv -o both.parquet --data cifar10 --data cifar100", "several data sets"),
         ("certcal study convert small.csv -o small.parquet --scale percent", "where it cannot be told"),
-        ("certcal study convert NATS-tss-v1_0-3ffb9-simple -o nats.parquet", "accuracies and sizes of NATS-Bench"),
+        ("certcal study convert by_index.csv -o tss.parquet --architectures tss.json", "models that are numbers"),
     ),
 )
-@click.argument("file_or_folder", nargs=-1, required=True, type=click.Path())
-@settings_options(StudyConvertSettings, "Published tables", skip=("seeds",))
-@settings_options(StudyConvertSettings, "NATS-Bench", only=("seeds",))
+@click.argument("table", nargs=-1, required=True, type=click.Path())
+@settings_options(StudyConvertSettings, "Published tables")
 @output_options((".parquet",), detail=False, mlflow=False, **_TABLE)
-def convert(file_or_folder: tuple[str, ...], output: Output, **options: Any) -> None:
-    """Make the table of a study of published tables (CSV, Parquet) or of NATS-Bench's files.
+def convert(table: tuple[str, ...], output: Output, **options: Any) -> None:
+    """Make the table of a study of published tables (CSV, Parquet).
 
-    Published tables have a column 'arch' or 'model', 'acc', and measurements such as pre_ECE_15 and post_KSCE.
-    NATS-Bench's files are those of a folder that ends in -simple; nothing in them is run. They hold no calibration.
-
-    Exit code: 0 when everything was read, 1 when some files of NATS-Bench failed (the table says why), 2 for input
-    that is wrong.
+    They have a column 'arch' or 'model', 'acc', and measurements such as pre_ECE_15 and post_KSCE. Where models are
+    numbers (a column 'index'), --architectures names them: a JSON list such as ["8:8:8:8:8", "8:8:8:8:16"], the first
+    of which is number 0.
     """
-    from certcal import study as room
-    from certcal.cli.sources import existing
+    from certcal.study import convert as verb
 
     settings = collected(StudyConvertSettings, options)
-    output.check(*file_or_folder)
-    for path in file_or_folder:
-        existing(path, "file or folder")
-    with Waiting(counted="files") as waiting:
-        found = room.convert(file_or_folder, progress=waiting, settings=settings)
-    found = replace(found, source=output.files[0])
-    output.emit(found)
-    if found.failures:
-        raise click.exceptions.Exit(SOME_FAILED)
+    output.check(*table)
+    output.emit(replace(verb(table, settings=settings), source=output.files[0]))

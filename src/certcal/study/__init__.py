@@ -7,9 +7,8 @@ from certcal.study._benchmark import Benchmark, SearchObjective
 from certcal.study._entries import Entry
 from certcal.study._findings import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot
 from certcal.study._measure import StudyMeasureSettings, measure, unfinished
-from certcal.study._nats_files import read_architectures, read_nats_bench
 from certcal.study._overview import DatasetMedians, StudyOverview, overview
-from certcal.study._published import StudyConvertSettings, convert, read_calibration_table
+from certcal.study._published import StudyConvertSettings, convert, read_architectures, read_calibration_table
 from certcal.study._ranks import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
 from certcal.study._review import StudyReview, StudyReviewSettings, review
 from certcal.study._search import SearchRow, StudySearch, StudySearchSettings, search
@@ -65,7 +64,6 @@ __all__ = [
     "random_search",
     "read_architectures",
     "read_calibration_table",
-    "read_nats_bench",
     "regularised_evolution",
     "review",
     "search",

@@ -1,7 +1,8 @@
-"""Published results (Tao et al. 2024, NATS-Bench) as the table of a study."""
+"""Published results (Tao et al. 2024) as the table of a study."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -13,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
+from certcal._files import read_bytes
 from certcal._settings import Settings, setting, takes
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._designs import INDEX, described
 from certcal.study._entries import numbers_or_texts
-from certcal.study._nats_files import read_architectures, read_nats_bench
 from certcal.study._overview import StudyOverview, overview
 from certcal.study._table import AUROC, KEYS, ORIGIN, SIZES, STATE, MeasuredColumn, StudyTable, is_own, stack
 
@@ -57,6 +57,7 @@ _LARGEST_BRIER = 2.0
 # Estimates that need not lie in [0, 1].
 _UNBOUNDED = ("kde_ece", "mmce")
 _ROUNDING = 1e-6
+_MOST_BYTES, _MOST_NAMES = 16 << 20, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ class StudyConvertSettings(Settings):
 
     data: tuple[str, ...] = setting(
         (),
-        "Data set: one for all tables, or one for each in order; of NATS-Bench, the one to take. Default: a column, or "
-        "the file's name.",
+        "Data set: one for all tables, or one for each in order. Default: a column, or the file's name.",
         "text",
         many=True,
         metavar="NAME",
@@ -89,37 +89,26 @@ class StudyConvertSettings(Settings):
         None, "Scale of the accuracies, where it differs.", "word", choices=("share", "percent"), metavar="SCALE"
     )
     architectures: str | tuple[str, ...] | None = setting(
-        None, "NATS-Bench's meta.pickle.pbz2, for tables that name architectures by index.", "file", metavar="META"
-    )
-    seeds: str | None = setting(
         None,
-        "Mean over the seeds of training, or a row for each. Default: mean.",
-        "word",
-        choices=("mean", "each"),
-        metavar="HOW",
+        "JSON list of architectures in the order of their index, for tables that name them by index.",
+        "file",
+        metavar="FILE",
     )
 
 
 @takes(StudyConvertSettings)
 def convert(
-    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    progress: Progress = SILENT,
-    settings: StudyConvertSettings,
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, settings: StudyConvertSettings
 ) -> StudyOverview:
-    r"""Make one table of a study of published tables or of NATS-Bench's files.
+    r"""Make one table of a study of published tables.
 
-    Published tables go through :func:`read_calibration_table`, files and folders of NATS-Bench through
-    :func:`read_nats_bench`, which runs nothing that is in them. Keywords beside those below are the fields of
-    :class:`StudyConvertSettings`: data, split, scale, accuracy_scale and architectures for published tables, data and
-    seeds for NATS-Bench.
+    Each goes through :func:`read_calibration_table`. Keywords beside those below are the fields of
+    :class:`StudyConvertSettings`.
 
     Parameters
     ----------
     sources
-        Published tables (CSV, Parquet, Arrow), or files that end in .pickle.pbz2 and folders of them.
-    progress
-        Where to report how far the work is.
+        Published tables (CSV, Parquet, Arrow).
     settings
         All settings at once. ``architectures`` may also be the names themselves.
 
@@ -135,26 +124,70 @@ def convert(
     """
     paths = [Path(each) for each in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
     if not paths:
-        raise InputError("there is nothing to convert; name at least one file or folder")
-    nats = [path.is_dir() or path.name.endswith(".pbz2") for path in paths]
-    if len(set(nats)) > 1:
+        raise InputError("there is nothing to convert; name at least one table")
+    data = settings.data
+    if len(data) not in (0, 1, len(paths)):
+        reason = f"it is given {len(data)} times for {len(paths)} tables; give it once for all, or once for each"
+        raise InputError(reason, argument="data")
+    names = list(data) * (len(paths) if len(data) == 1 else 1) or [None] * len(paths)
+    known = settings.architectures
+    if isinstance(known, str | os.PathLike):
+        known = read_architectures(known)
+    return overview(
+        stack(
+            [
+                read_calibration_table(
+                    path,
+                    data=name,
+                    split=settings.split,
+                    scale=settings.scale,  # pyright: ignore[reportArgumentType]
+                    accuracy_scale=settings.accuracy_scale,  # pyright: ignore[reportArgumentType]
+                    architectures=known,
+                )
+                for path, name in zip(paths, names, strict=True)
+            ]
+        )
+    )
+
+
+def read_architectures(path: str | os.PathLike[str]) -> list[str]:
+    r"""Read the names of architectures by their index: a JSON list of texts, the first of which has the index 0.
+
+    For NATS-Bench that is what its API has as ``meta_archs``: ``json.dump(api.meta_archs, file)``.
+
+    Parameters
+    ----------
+    path
+        The file, of at most 16 MiB and a million names; each is named once, in at most 1000 printable characters.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "sizes.json"
+    ...     _ = path.write_text('["8:8:8:8:8", "8:8:8:8:16"]')
+    ...     read_architectures(path)
+    ['8:8:8:8:8', '8:8:8:8:16']
+    """
+    file = Path(path)
+    content = read_bytes(file, _MOST_BYTES, "a list of architectures")
+    try:
+        names: Any = json.loads(content)
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not names:
         raise InputError(
-            f"{paths[nats.index(True)]} is of NATS-Bench and {paths[nats.index(False)]} is not; convert them one after "
-            "the other, and join the tables with certcal.study.join"
+            f'{file}: this is no JSON list of architectures; write one such as ["8:8:8:8:8", "8:8:8:8:16"]'
         )
-    if nats[0]:
-        _refuse(settings, ("split", "scale", "accuracy_scale", "architectures"), "published tables", paths[0])
-        if len(settings.data) > 1:
-            raise InputError(
-                f"it is given {len(settings.data)} times; take one data set of NATS-Bench", argument="data"
-            )
-        return overview(
-            read_nats_bench(
-                paths, data=next(iter(settings.data), None), seeds=settings.seeds or "mean", progress=progress
-            )
-        )
-    _refuse(settings, ("seeds",), "NATS-Bench's files", paths[0])
-    return overview(_published(paths, settings))
+    if len(names) > _MOST_NAMES:  # pyright: ignore[reportUnknownArgumentType]
+        raise InputError(f"{file}: it has more than {_MOST_NAMES:,} entries; check what it is")
+    first: dict[str, int] = {}
+    for index, name in enumerate(names):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        if not isinstance(name, str) or not 0 < len(name.strip()) <= len(name) <= 1000 or not name.isprintable():
+            raise InputError(f"{file}: entry {index} is not the name of an architecture; write printable texts only")
+        if first.setdefault(name, index) != index:
+            raise InputError(f"{file}: entries {first[name]} and {index} are the same; name each architecture once")
+    return [*first]
 
 
 def read_calibration_table(
@@ -287,7 +320,7 @@ def _named(columns: Mapping[str, list[Any]], architectures: Sequence[str] | None
 def _by_index(values: list[Any], architectures: Sequence[str] | None) -> list[str]:
     names: list[str] = []
     for row, value in enumerate(values, start=1):
-        if not isinstance(value, int | float) or value != int(value) or value < 0:
+        if not isinstance(value, int | float) or not 0 <= value < float("inf") or value != int(value):
             raise InputError(f"row {row} has the index {value!r}, which is no whole number; name the models otherwise")
         if architectures is not None and value >= len(architectures):
             raise InputError(f"row {row} has the index {value:g}, and there are {len(architectures)} architectures")
@@ -382,34 +415,3 @@ def _refuse_values(name: str, values: Floats, bad: NDArray[np.bool_], why: str) 
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(f"{name}, row {row + 1}, is {values[row]:g}, {why}")
-
-
-def _refuse(settings: StudyConvertSettings, names: Sequence[str], whose: str, path: Path) -> None:
-    """Settings that are for the other kind of files."""
-    for name in names:
-        if getattr(settings, name) is not None:
-            raise InputError(f"it is for {whose}, and {path} is none", argument=name, remedy="leave it out")
-
-
-def _published(paths: Sequence[Path], settings: StudyConvertSettings) -> StudyTable:
-    data = settings.data
-    if len(data) not in (0, 1, len(paths)):
-        reason = f"it is given {len(data)} times for {len(paths)} tables; give it once for all, or once for each"
-        raise InputError(reason, argument="data")
-    names = list(data) * (len(paths) if len(data) == 1 else 1) or [None] * len(paths)
-    known = settings.architectures
-    if isinstance(known, str | os.PathLike):
-        known = read_architectures(known)
-    return stack(
-        [
-            read_calibration_table(
-                path,
-                data=name,
-                split=settings.split,
-                scale=settings.scale,  # pyright: ignore[reportArgumentType]
-                accuracy_scale=settings.accuracy_scale,  # pyright: ignore[reportArgumentType]
-                architectures=known,
-            )
-            for path, name in zip(paths, names, strict=True)
-        ]
-    )
