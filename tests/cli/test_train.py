@@ -317,7 +317,6 @@ def test_a_distance_is_written_so_that_the_same_is_read(distance):
         (("--method", "standard", "--data", "nowhere"), "nowhere"),
         (("--method", "standard", "--limit", "9999"), "--limit: it is 9999, but digits holds 898 samples to train on"),
         (("--method", "standard", "--limit", "50"), "--batch: it is 100, but there are 50 samples to train on; give a"),
-        (("--method", "standard", "--workers", "2"), "a batch is in 1 piece; give 2 pieces as well"),
         (("--method", "standard", "--device", "cuda:9"), "--device: there is no 'cuda:9' here, only cpu"),
         (("--method", "standard", "--augment", "mirror"), "'mirror' is not one of 'none', 'flip', 'crop', 'crop+flip'"),
         (("--method", "standard", "--set", "momentum"), "--set: 'momentum' is not NAME=VALUE, such as momentum=0.8"),

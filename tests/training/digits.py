@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable
 from typing import Any
@@ -131,20 +130,3 @@ class Poisoned(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         self.steps += int(self.training)
         return self.inner(inputs) * (float("nan") if self.steps > 5 else 1.0)
-
-
-class Mortal(nn.Module):
-    """Ends every process but the first at its third step."""
-
-    outputs = "logits"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = network()
-        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        self.steps += int(self.training)
-        if self.steps > 2 and multiprocessing.parent_process() is not None:
-            os._exit(7)
-        return self.inner(inputs)

@@ -247,5 +247,3 @@ def test_training_with_soft_labels_is_another_training_and_is_checked(tmp_path):
             train(network(), some, how, soft=soft)
     with pytest.raises(InputError, match="soft: it is not for macer training"):
         train(network(), some, small("macer", sigma=0.3, draws=4), soft=hard)
-    with pytest.raises(InputError, match="soft labels are not shared with workers"):
-        train(network(), some, replace(how, pieces=2), soft=hard, workers=2)

@@ -198,8 +198,6 @@ def arrays(shape=(1, 8, 8), labels=10, samples=300):
             "batch: it is 128, but there are 100 samples to train on; give a",
         ),
         ({"recipe": {"epochs": 3}}, "recipe is a dict; make one with certcal.training.recipe"),
-        ({"workers": 0}, "workers is 0; pass a whole number from 1 to 1024"),
-        ({"workers": 2}, "workers: it is 2, but a batch is in 1 piece; give 2 pieces as well"),
         ({"recipe": small("standard", batch=4, pieces=4), "inputs": arrays(samples=5)}, "batches have 2 samples"),
         (
             {"network": nn.Sequential(nn.Flatten(), nn.Linear(64, 1)), "outputs": "logits"},

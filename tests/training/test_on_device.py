@@ -110,14 +110,6 @@ def test_what_does_not_fit_into_the_memory_of_a_device_asks_for_more_pieces():
         assert went("gaussian", "pretend", draws=3, pieces=3).history
 
 
-def test_workers_share_the_cpu_only():
-    with (
-        accelerator(),
-        pytest.raises(InputError, match="workers: it is 2, but workers share the CPU, and the network is"),
-    ):
-        train(network(), SOME, small("standard", batch=60, pieces=2), device="pretend", workers=2)
-
-
 def test_gradient_norms_and_the_loss_for_perturbed_scores_are_those_of_the_cpu():
     with accelerator(doubles=False):
         plan, some = small("acr"), {"samples": 4, "draws": 5}

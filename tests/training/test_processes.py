@@ -74,9 +74,7 @@ def test_two_processes_have_the_loss_curve_of_one_and_go_on_where_it_stopped(tmp
 
 def test_there_must_be_a_piece_for_every_process():
     with pytest.raises(InputError, match="pieces: it is 3, but there are 4 processes; give 4, one for each"):
-        Processes(0, 4).check(PLAN, 1)
-    with pytest.raises(InputError, match="workers: it is 2, but there are 2 processes already; leave it out"):
-        Processes(0, 2).check(PLAN, 2)
+        Processes(0, 4).check(PLAN)
 
 
 def test_each_process_of_a_machine_has_a_device_of_its_own(monkeypatch):

@@ -91,11 +91,11 @@ def _plain(text: str) -> int | float | str:
             "certcal train --method acr --data fashion-mnist --model lenet --sigma 0.5 --epochs 15 --bias -o acr",
             "easy samples first, and gradient norms of easy and hard samples",
         ),
-        ("certcal train --method at --data cifar --model mine:Net --workers 2 --pieces 2 -o at", "a network of yours"),
+        ("certcal train --method at --data cifar --model mine:Net -o at", "a network of yours"),
         ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other settings"),
         (
-            "torchrun --nproc-per-node 2 -m certcal train --method gaussian --data cifar --model resnet110 "
-            "--preset cifar-10 --sigma 0.25 --pieces 2 --device cuda -o gaussian",
+            "torchrun --standalone --nproc-per-node 2 -m certcal train --method gaussian --data cifar "
+            "--model resnet110 --preset cifar-10 --sigma 0.25 --pieces 2 --device cuda -o gaussian",
             "Cohen et al.'s recipe on two GPUs",
         ),
     ),
@@ -164,7 +164,6 @@ def _plain(text: str) -> int | float | str:
     metavar="DEVICE",
     help="Where to train: auto, cpu, cuda, cuda:1, mps, … Default: auto, an accelerator if there is one.",
 )
-@option(_RUNNING, "--workers", type=_COUNT, default=1, metavar="N", help="Number of processes, on the CPU. Default: 1.")
 @option(
     OUTPUT,
     "--bias",

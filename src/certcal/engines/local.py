@@ -106,7 +106,7 @@ class LocalProcesses:
 class Worker:
     """A process, its place among the workers, the connection to it, and the piece it has."""
 
-    def __init__(self, task: Any, number: int, piece: Any, place: int = 0) -> None:
+    def __init__(self, task: Any, number: int, piece: Any, place: int) -> None:
         import multiprocessing
 
         context = multiprocessing.get_context("spawn")

@@ -1,6 +1,6 @@
 """Random crops, enlarged crops and flips of the images of a batch.
 
-What happens to a sample depends on the seed, the step and the sample's number only: not on the pieces, workers,
+What happens to a sample depends on the seed, the step and the sample's number only: not on the pieces,
 processes or devices that a batch is shared among, nor on interruptions.
 """
 

@@ -10,7 +10,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -36,7 +35,6 @@ from certcal.training._processes import ProcessCrew, joined
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import Moment, batches_of, drawn, generator_of, moment, order_of
 from certcal.training._step import StepResult, Workshop
-from certcal.training._workers import WorkerPool
 
 CHECKPOINT_SECONDS = 300.0
 _EVALUATED_AT_A_TIME = 1000
@@ -141,14 +139,14 @@ def train(
     soft: Any = None,
     outputs: Outputs | None = None,
     device: str = "auto",
-    workers: int = 1,
     progress: Callable[[TrainingProgress], object] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Trained:
     """Train a copy of a network.
 
-    On the CPU the result depends on the arguments and the versions of the libraries alone: not on the number of
-    workers, nor on how often training was interrupted; arithmetic runs on one thread per process.
+    On the CPU the result depends on the arguments and the versions of the libraries alone, not on how often training
+    was interrupted; arithmetic runs on one thread. Under ``torchrun`` the processes share the pieces of every batch
+    (``pieces`` in the recipe), on the CPU as well, and the result is that of one process to rounding.
 
     Parameters
     ----------
@@ -176,8 +174,6 @@ def train(
     device
         Where to train: ``"auto"`` for an accelerator if there is one, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``,
         … On the CPU the same call gives the same bits. A run may go on on another device.
-    workers
-        Processes, this one included, that share the pieces of a batch (``pieces`` in the recipe).
     progress
         Called after every step.
     checkpoint_seconds
@@ -207,10 +203,10 @@ def train(
     with torch_threads(), joined() as processes, contextlib.ExitStack() as open_things:
         if processes is not None:
             named = processes.device(named)
-            processes.check(recipe, workers)
+            processes.check(recipe)
         workshop = fitted(network, inputs, recipe, test=test, start=start, outputs=outputs, device=named)
-        workshop = given(workshop, network, judge, soft, workers)
-        check_trainable(workshop, inputs, start is not None or judge is not None, workers)
+        workshop = given(workshop, network, judge, soft)
+        check_trainable(workshop, inputs, start is not None or judge is not None)
         folder = None
         if out is not None and (processes is None or processes.first):
             folder = open_things.enter_context(opened(Path(out), workshop, inputs, test))
@@ -221,11 +217,8 @@ def train(
             processes.share(state)
         resumed = state.step
         if state.epoch < recipe.epochs:
-            if processes is not None:
-                crew = ProcessCrew(workshop, processes)
-            else:
-                crew = nullcontext(workshop) if workers == 1 else WorkerPool(workshop, workers)
-            with crew as crew, _interrupt_between_steps() as interrupted:
+            crew = workshop if processes is None else ProcessCrew(workshop, processes)
+            with _interrupt_between_steps() as interrupted:
                 loop = _Loop(state, crew, test, folder, progress, checkpoint_seconds, interrupted, began)
                 while state.epoch < recipe.epochs:
                     loop.epoch()
@@ -240,7 +233,7 @@ class _Loop:
     """Epochs of one call."""
 
     state: TrainingState
-    crew: Workshop | WorkerPool | ProcessCrew
+    crew: Workshop | ProcessCrew
     test: Inputs | None
     folder: RunFolder | None
     progress: Callable[[TrainingProgress], object] | None

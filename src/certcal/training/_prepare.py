@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from certcal._checks import InputError, probability_matrix, whole_number
+from certcal._checks import InputError, probability_matrix
 from certcal._files import read_bytes
-from certcal._text import counted, reason
+from certcal._text import reason
 from certcal.attacks.subject import check_box, single_precision
 from certcal.data import Inputs
 from certcal.models.networks.weights import fitting, tensors_and_marks
@@ -71,7 +71,7 @@ def fitted(
     return Workshop(mine, returns, recipe, held, torch.tensor(inputs.labels))
 
 
-def given(workshop: Workshop, network: nn.Module, judge: Start | None, soft: Any, workers: int) -> Workshop:
+def given(workshop: Workshop, network: nn.Module, judge: Start | None, soft: Any) -> Workshop:
     """The same with what only some methods take, checked: another network that judges samples, and soft labels."""
     takes: tuple[str, ...] = getattr(workshop.recipe.own, "takes", ())
     for name, value in (("judge", judge), ("soft", soft)):
@@ -79,8 +79,6 @@ def given(workshop: Workshop, network: nn.Module, judge: Start | None, soft: Any
             why = f"it is not for {workshop.recipe.method} training"
             raise InputError(why, argument=name, remedy="leave it out, or take another method")
     if soft is not None:
-        if workers > 1:
-            raise InputError("soft labels are not shared with workers", argument="workers", remedy="give 1 worker")
         workshop = replace(workshop, soft=_soft_labels(soft, workshop))
     if judge is None:
         return workshop
@@ -119,8 +117,8 @@ def _classes(workshop: Workshop) -> int:
         return int(workshop.network.eval()(held).shape[1])
 
 
-def check_trainable(workshop: Workshop, inputs: Inputs, started: bool, workers: int) -> None:
-    """Raise unless the network can be trained on batches of the data, in pieces for that many processes."""
+def check_trainable(workshop: Workshop, inputs: Inputs, started: bool) -> None:
+    """Raise unless the network can be trained on batches of the data, in pieces."""
     recipe = workshop.recipe
     if recipe.own is not None:
         recipe.own.can_begin(recipe, started)
@@ -133,13 +131,6 @@ def check_trainable(workshop: Workshop, inputs: Inputs, started: bool, workers: 
     smallest = len(inputs) // -(-len(inputs) // recipe.batch)
     if smallest < recipe.pieces:
         raise InputError(f"pieces is {recipe.pieces}, but batches have {smallest} samples; pass fewer pieces")
-    if whole_number(workers, 1, 1024, "workers", "pass a whole number from 1 to 1024") > recipe.pieces:
-        why = f"it is {workers}, but a batch is in {counted(recipe.pieces, 'piece')}"
-        remedy = f"give {workers} pieces as well, which counts as another recipe, or fewer workers"
-        raise InputError(why, argument="workers", remedy=remedy)
-    if workers > 1 and workshop.device.type != "cpu":
-        why = f"it is {workers}, but workers share the CPU, and the network is on {workshop.device}"
-        raise InputError(why, argument="workers", remedy="start one process per device with torchrun instead")
     least = smallest // recipe.pieces * (recipe.draws if recipe.sigma else 1)
     _check_training(workshop.network, inputs, least)
 

@@ -40,11 +40,8 @@ class Processes:
         """The device of this process: each on its machine has its own, unless the word has a number."""
         return device if device == "cpu" or ":" in device else resolve(f"{device}:{os.environ.get('LOCAL_RANK', 0)}")
 
-    def check(self, recipe: Recipe, workers: int) -> None:
+    def check(self, recipe: Recipe) -> None:
         """Raise unless there is a piece of a batch for each process."""
-        if workers > 1:
-            why = f"it is {workers}, but there are {self.count} processes already"
-            raise InputError(why, argument="workers", remedy="leave it out")
         if recipe.pieces < self.count:
             why = f"it is {recipe.pieces}, but there are {self.count} processes"
             raise InputError(why, argument="pieces", remedy=f"give {self.count}, one for each")
@@ -100,12 +97,6 @@ class ProcessCrew:
     def __init__(self, workshop: Workshop, processes: Processes) -> None:
         self.workshop, self.processes = workshop, processes
         self.loss = nn.parallel.DistributedDataParallel(_PieceLoss(workshop))
-
-    def __enter__(self) -> ProcessCrew:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
     def step(self, place: Place, batch: Tensor) -> StepResult:
         """What a batch gives, to all processes alike."""

@@ -61,7 +61,7 @@ class Recipe:
         few steps as that allows.
     pieces
         Into how many parts a batch is cut. Adversaries and batch normalisation see one piece at a time, gradients are
-        added in the order of the pieces; so this changes the result, and the number of workers does not.
+        added in the order of the pieces; so this changes the result, and the number of processes does not.
     learning_rate, milestones, decay
         The learning rate is multiplied by ``decay`` at the beginning of each of the epochs in ``milestones``.
     momentum, weight_decay, optimiser

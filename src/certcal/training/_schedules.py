@@ -1,8 +1,8 @@
 """What an epoch has: its numbers, its random streams and its batches. Epochs are counted from 0.
 
 Random numbers come by counter: what is drawn depends on the seed and on what it is for, not on what was drawn before.
-So the whole random state of a run is its seed and the number of its step, and neither interruptions nor workers change
-a bit of it.
+So the whole random state of a run is its seed and the number of its step, and neither interruptions nor the number of
+processes change a bit of it.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class TrainSettings(Settings):
     )
     pieces: int | None = setting(
         None,
-        "Number of parts of each batch, to save memory or to use several workers.",
+        "Number of parts of each batch, to save memory or to share them among processes.",
         "whole",
         least=1,
         most=65_536,
@@ -234,15 +234,14 @@ def train(
     crop: int | None = None,
     bias: int | None = None,
     device: str = "auto",
-    workers: int = 1,
     outputs: Any = None,
     progress: Progress = SILENT,
     **changes: Any,
 ) -> Training:
     """Train a network by one of the published methods, or against an adversary or by a loss of your own.
 
-    On the CPU the result depends on the arguments and the versions of the libraries alone: not on the number of
-    workers, nor on how often training was interrupted.
+    On the CPU the result depends on the arguments and the versions of the libraries alone, not on how often training
+    was interrupted. Under ``torchrun`` the processes share the pieces of every batch.
 
     Parameters
     ----------
@@ -278,8 +277,6 @@ def train(
     device
         Where to train: "auto" for an accelerator if there is one, "cpu", "cuda", "cuda:1", "mps", … A run may go on on
         another device.
-    workers
-        Processes that share the pieces of a batch, on the CPU.
     outputs
         What the network returns, "logits" or "probabilities", unless it says so itself.
     progress
@@ -328,7 +325,6 @@ def train(
         soft=_soft(soft, limit),
         outputs=outputs,
         device=device,
-        workers=workers,
         progress=tell,
     )
     norms = None
