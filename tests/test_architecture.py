@@ -88,8 +88,6 @@ LIBRARIES = {
     "mlflow": {"interop"},
     "lightning": {"interop"},
     "pytorch_lightning": {"interop"},
-    "evaluate": {"interop"},
-    "datasets": {"interop"},
     "matplotlib": {"report"},
     "plotly": set[str](),
     "xgboost": {"models"},
