@@ -137,6 +137,31 @@ def test_the_examples_in_a_help_are_command_lines_that_parse(words):
             assert context.params is not None
 
 
+def leaves(group, *words):
+    for name in group.list_commands(click.Context(group)):
+        found = group.get_command(click.Context(group), name)
+        yield from leaves(found, *words, name) if isinstance(found, click.Group) else [((*words, name), found)]
+
+
+def test_an_option_of_one_value_is_refused_when_it_is_given_twice(certcal_command, scores):
+    seen = set()
+    for words, command in leaves(cli):
+        for option in command.params:
+            if isinstance(option, click.Option) and not (option.multiple or option.is_flag):
+                name = max(option.opts, key=len)
+                seen.add(name)
+                ran = certcal_command(*words, name, "a", f"{name}=b" if name[:2] == "--" else f"{name}b")
+                assert ran.code == 2
+                assert ran.err.startswith(f"certcal: error: {name}: it is given 2 times and takes one value; give it")
+    assert {"--by", "--key", "--level", "--memory", "--at-most"} <= seen
+    # The command that hands options on refuses them as well, and so do fields of a page.
+    for repeated in (("--by", "site", "--by", "score"), ("--about", "owner=a", "--about", "owner=b")):
+        ran = certcal_command("report", scores, *repeated)
+        assert ran.code == 2
+        assert "give it once" in ran.err
+    assert certcal_command("measure", scores, "--json", "--json", "--metric", "ece", "--metric", "auroc").code == 0
+
+
 def test_an_option_has_the_same_metavar_and_kind_in_every_command():
     seen = {}
     for option in chain.from_iterable(map(options_of, COMMANDS)):

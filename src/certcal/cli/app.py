@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -66,11 +67,22 @@ class ExampleCommand(click.Command):
         """Parse, and say what the command takes when there is more."""
         ctx.allow_extra_args = True
         pairs = (word.partition("=") for word in args)
-        extra = super().parse_args(ctx, ["".join((self.old.get(name, name), *value)) for name, *value in pairs])
+        words = ["".join((self.old.get(name, name), *value)) for name, *value in pairs]
+        if not ctx.resilient_parsing:
+            self._refuse_repeated(ctx, words)
+        extra = super().parse_args(ctx, words)
         if extra and not ctx.resilient_parsing:
             takes = " ".join(self.collect_usage_pieces(ctx)[1:]) or "options only"
             ctx.fail(f"unexpected argument {extra[0]!r}; {ctx.command_path} takes {takes}")
         return extra
+
+    def _refuse_repeated(self, ctx: click.Context, words: list[str]) -> None:
+        """Refuse a second value of an option that takes one: click would keep the last without a word."""
+        given = self.make_parser(ctx).parse_args(args=list(words))[2]
+        for each, times in Counter(given).items():
+            single = isinstance(each, click.Option) and not (each.multiple or each.is_flag or each.count)
+            if single and times > 1:
+                raise click.BadParameter(f"it is given {times} times and takes one value; give it once", ctx, each)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the library names options instead of an argument and beside roles."""

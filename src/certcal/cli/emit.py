@@ -183,6 +183,8 @@ def _about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) ->
         name, equals, value = text.partition("=")
         if not (equals and name.strip() and value.strip()):
             raise click.BadParameter(f"{text!r} is not NAME=TEXT, such as owner='Risk team'", ctx, param)
+        if name.strip() in found:
+            raise click.BadParameter(f"{name.strip()} is given twice; give it once", ctx, param)
         found[name.strip()] = value.strip()
     return found
 
