@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -514,9 +514,9 @@ def _after(value: Any) -> float:
 
 
 def network_range(layers: Sequence[Any], lower: Any, upper: Any, row: Any) -> tuple[float, float]:
-    """Smallest and largest row · f(x) over a box, by a linear program for every choice of which parts are active.
+    """Smallest and largest row · f(x) over a box, by a linear program for every choice of which neurons are active.
 
-    A layer is a pair (W, b), the word "relu", or a list of windows, whose largest entries are taken.
+    A layer is a pair (W, b) or the word "relu".
     """
     from scipy.optimize import linprog
 
@@ -538,20 +538,10 @@ def network_range(layers: Sequence[Any], lower: Any, upper: Any, row: Any) -> tu
             weight, bias = rest[0]
             solve(weight @ matrix, weight @ shift + bias, conditions, limits, rest[1:])
             return
-        windows = [(k,) for k in range(len(shift))] if rest[0] == "relu" else rest[0]
-        for choice in np.ndindex(*(len(window) + (rest[0] == "relu") for window in windows)):
-            rows, values, more, ends = [], [], list(conditions), list(limits)
-            for picked, window in zip(choice, windows, strict=True):
-                candidates = [(matrix[k], shift[k]) for k in window]
-                if rest[0] == "relu":
-                    candidates.append((np.zeros(matrix.shape[1]), 0.0))
-                slope, value = candidates[picked]
-                rows.append(slope)
-                values.append(value)
-                for other, height in candidates:  # none of them is larger
-                    more.append(other - slope)
-                    ends.append(value - height)
-            solve(np.array(rows), np.array(values), more, ends, rest[1:])
+        for active in product((0.0, 1.0), repeat=len(shift)):
+            signs = 1.0 - 2.0 * np.array(active)  # an active neuron's value is not negative, another's not positive
+            here = [*conditions, *(signs[:, None] * matrix)], [*limits, *(-signs * shift)]
+            solve(np.array(active)[:, None] * matrix, np.array(active) * shift, *here, rest[1:])
 
     inputs = len(lower)
     solve(np.eye(inputs), np.zeros(inputs), [], [], list(layers))

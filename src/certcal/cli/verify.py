@@ -28,7 +28,7 @@ _NAMES = Spec("", "name", many=True, ordered=True)
         ("certcal verify --model mine:forest --data t.csv --epsilon 0.1 --at-once 2", "two features at a time"),
         ("certcal verify --model model.json --data loans.csv --epsilon 0.1 -o intervals.parquet", "keep; then:"),
         ("certcal certify intervals.parquet", "everything that the intervals certify"),
-        ("certcal verify --model net.safetensors --data digits --change 1 --epsilon 2/255", "a network"),
+        ("certcal verify --model mine:network --data loans.csv --epsilon 0.1", "a network of linear layers and ReLU"),
     ),
 )
 @model_options(_WHAT)
@@ -98,9 +98,9 @@ def verify(
     """Bound the scores of MODEL on DATA over all inputs that the box allows, and certify their calibration.
 
     No noise is drawn: the bounds hold for the model itself and for certain. MODEL is a tree ensemble that XGBoost
-    (.json, .ubj) or LightGBM (.txt) has saved, module:name of one or of a scikit-learn ensemble, or a network. In a
-    table every column but the labels is a feature: by the model's own names, in any order, where it has any, else by
-    position. Empty cells are missing values, which trees take, and stay missing.
+    (.json, .ubj) or LightGBM (.txt) has saved, module:name of one or of a scikit-learn ensemble, or a network of linear
+    layers and ReLU. In a table every column but the labels is a feature: by the model's own names, in any order, where
+    it has any, else by position. Empty cells are missing values, which trees take, and stay missing.
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files

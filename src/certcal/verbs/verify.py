@@ -64,7 +64,8 @@ class VerifySettings(DataSettings):
     )
     budget: int = setting(
         BUDGET,
-        "Boxes into which each sample's box may be split to tighten its bounds; 0 for the first bounds only.",
+        "Boxes into which each sample's box may be split to tighten its bounds, or neurons of each layer of a network "
+        "with bounds of their own; 0 for the first bounds only.",
         "whole",
         least=0,
         most=10_000_000,
@@ -336,7 +337,7 @@ def verify(
     model
         A fitted classifier of scikit-learn (random forests, extra trees, gradient boosting, histogram gradient
         boosting), XGBoost or LightGBM, one of their Boosters, the file that XGBoost (.json, .ubj) or LightGBM (.txt)
-        has saved; a torch network of linear, convolutional and ReLU layers, or its file; or "module:name" of these.
+        has saved; a torch network of linear layers and ReLU in sequence, or its file; or "module:name" of these.
     data
         A table of which one column holds the labels and every other is a feature, or a pair of features and labels; NaN
         is missing. Columns go by name where the model stores the names it was fitted on, in any order, and by position

@@ -141,8 +141,8 @@ def kind_of(model: Any) -> Kind:
     raise InputError(
         f"{what} cannot be verified",
         argument="model",
-        remedy="give a tree ensemble of scikit-learn, XGBoost or LightGBM, or a torch network; of any other model give "
-        "intervals of your own verifier to certify",
+        remedy="give a tree ensemble of scikit-learn, XGBoost or LightGBM, or a torch network "
+        "of linear layers and ReLU; of any other model give intervals of your own verifier to certify",
     )
 
 
@@ -161,7 +161,7 @@ def verifier_of(model: Any) -> Verifier:
     Traceback (most recent call last):
         ...
     certcal._checks.InputError: model: builtin_function_or_method cannot be verified; give a tree ensemble of
-    scikit-learn, XGBoost or LightGBM, or a torch network; of any other model give intervals of your own verifier to
-    certify
+    scikit-learn, XGBoost or LightGBM, or a torch network of linear layers and ReLU; of any other model give intervals
+    of your own verifier to certify
     """
     return kind_of(model).make(model)
