@@ -936,6 +936,22 @@ MUTATIONS = (
         "0.95 * torch.maximum(-above * x.lower, x.upper - above * x.upper)",
         "tests/verification/test_networks.py::test_the_line_above_a_neuron_is_touched",
     ),
+    # ------------------------------------------------------------------------------------------------- studies
+    mutation(
+        "study: designs at equal accuracy are judged by their share of all",
+        "study/questions/_architecture.py",
+        "shares = (np.add.reduceat(has, starts) / sizes)[kept]",
+        "shares = np.full(best.size, has.mean())",
+        "tests/study/test_questions_models.py::test_the_best_of_strata_are_counted_as_by_every_permutation",
+    ),
+    mutation(
+        "study: designs at equal accuracy are those of the best of all",
+        "study/questions/_architecture.py",
+        "best = np.flatnonzero(lowest & np.repeat(kept, sizes))",
+        "best = np.arange(int(kept.sum()))",
+        "tests/study/test_questions_models.py::"
+        "test_designs_that_only_make_models_accurate_are_seldom_found_at_equal_accuracy",
+    ),
 )
 
 

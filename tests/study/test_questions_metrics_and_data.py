@@ -142,7 +142,7 @@ def test_metrics_that_agree_and_one_that_does_not_are_told_apart() -> None:
     made = columns(120)
     made["pre_classwise_equal_mass_ece_15"] = -np.asarray(made["pre_ece_15"]) + 1
     answer = asked(3, StudyTable.of(made))
-    assert "classwise equal-mass ECE least (-0." in answer.answer
+    assert "classwise equal-mass ECE agrees least (-0." in answer.answer
     assert "the least in 100 % of the resamples" in answer.answer
     assert named(answer.findings, "classwise equal-mass ECE with").high < 0
     assert named(answer.findings, "set0: ECE with").low > 0.4
@@ -164,8 +164,21 @@ def test_where_it_does_agree_the_suspected_metric_is_said_to() -> None:
     made = columns(60)
     made["pre_nll"] = np.random.default_rng(9).uniform(size=60)
     text = asked(3, StudyTable.of(made)).answer
-    assert "NLL least" in text
+    assert "NLL agrees least" in text
     assert "Classwise equal-mass ECE has +0." in text
+
+
+def test_metrics_that_agree_alike_but_for_rounding_are_named_together() -> None:
+    made = columns(40)
+    for name in ("equal_mass_ece_15", "classwise_ece_15"):  # other numbers, the same order as the ECE
+        made[f"pre_{name}"] = 2 * np.asarray(made["pre_ece_15"])
+    for name, seed in (("nll", 1), ("brier_score", 2)):
+        made[f"pre_{name}"] = np.random.default_rng(seed).uniform(size=40)
+    answer = asked(3, StudyTable.of(made))
+    assert "On set0, ECE, equal-mass ECE and classwise ECE agree best with the other metrics" in answer.answer
+    assert "; one of them the best in 100 % of the resamples)" in answer.answer
+    same = {name: made["pre_ece_15"] for name in made if name.startswith("pre_")}
+    assert "all metrics agree alike" in asked(3, StudyTable.of(made | same)).answer
 
 
 def test_two_metrics_are_too_few_to_say_which_agrees_least() -> None:

@@ -1,10 +1,19 @@
-"""Question 7, which sizes and designs go with good calibration."""
+"""Question 7, which sizes and designs go with good calibration.
+
+Accuracy and calibration go together, and designs with accuracy: designs of the models with the best harmonic
+calibration score, which rewards accuracy, may be those of accurate models and say nothing of calibration. So everything
+is said twice: as it is, and at equal accuracy. There, the models are cut by accuracy into strata of five. If a design
+has nothing to do with calibration once the accuracy is given, each of the five is as likely as the others to be the
+best calibrated one, so that the number of strata whose best has the design is a sum of independent events, whose
+probabilities are the design's shares in the strata.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import comb
 
 import numpy as np
@@ -24,6 +33,9 @@ from certcal.study._findings import (
     signed,
 )
 from certcal.study._population import Population, Sheet
+from certcal.study._resampling import FEWEST, LEAST
+
+Floats = NDArray[np.float64]
 
 # Best models that are compared with the population, at most, and the share of the population that they may be.
 _BEST, _SHARE = 20, 10
@@ -32,6 +44,8 @@ _FEWEST_BEST = 5
 _DRAWN, _NAMED = 8, 4
 # A column that says how wide all layers are, and how many widths are drawn as a line.
 _WIDTH, _WIDTHS = "width", 64
+# Models of nearly equal accuracy that are compared with one another.
+_STRATUM = 5
 
 
 def architecture(population: Population) -> Draft | str:
@@ -51,11 +65,13 @@ def architecture(population: Population) -> Draft | str:
                 name: population.correlation(sheet, name, population.column, f"{name} with {population.label}")
                 for name in sizes
             }
-            draft.findings += found.values()
+            alike = {name: _size_at_equal_accuracy(population, sheet, name) for name in sizes}
+            for name in sizes:
+                draft.findings += (found[name], alike[name])
             draft.models += [
                 each.n for name, each in found.items() if name != _WIDTH
             ]  # few are equally wide throughout
-            said.append(_size_sentence(population, sheet, found))
+            said.append(_size_sentence(population, sheet, found, alike))
             draft.draw((_size_boxes(population, sheet, name) for name in sizes[:_NAMED]), most=_DRAWN)
             if _WIDTH in sizes and population.scaled in sheet:
                 draft.charts += _by_width(population, sheet)
@@ -65,22 +81,56 @@ def architecture(population: Population) -> Draft | str:
             draft.charts += () if table is None else (table,)
             said.append(sentence)
         draft.parts.append(" ".join(said))
-    looked = len(sizes) * len(sheets)
-    if looked > 1:
+    looked = 2 * len(sizes) * len(sheets)
+    if looked > 2:
         missed = looked * (1 - population.resampling.level)
         draft.cautions.append(
-            f"Of {looked} intervals for sizes and data sets about {missed:.1f} miss the truth; a single one that "
-            "excludes zero is a hint at most."
+            f"Of {looked} intervals for sizes (on each data set, and again at equal accuracy) about {missed:.1f} miss "
+            "the truth; a single one that excludes zero is a hint at most."
         )
     if designs and len(sheets) > 1:
         draft.cautions.append("Designs are corrected for comparisons on one data set, not for those of all together.")
+    draft.cautions.append(
+        "The harmonic calibration score rewards accuracy, and accuracy goes with architecture. Only what holds at "
+        f"equal accuracy (within every {_STRATUM} models of nearly the same accuracy) speaks of calibration."
+    )
     draft.cautions.append("Associations among these models: a size or a design may only come with something else.")
     return draft
 
 
-def _size_sentence(population: Population, sheet: Sheet, found: dict[str, Finding]) -> str:
+def _strata(n: int) -> NDArray[np.int64]:
+    """Ends of strata of five or a few more of n models that are sorted by accuracy."""
+    return np.linspace(0, n, max(1, n // _STRATUM) + 1).astype(np.int64)
+
+
+def _size_at_equal_accuracy(population: Population, sheet: Sheet, name: str) -> Finding:
+    """Kendall's tau-b over pairs of models within a stratum of accuracy; the interval resamples strata."""
+    words = f"{sheet.name}: {name} with {population.label}, at equal accuracy"
+    if "accuracy" not in sheet:
+        return Finding.undefined(words, 0, "there are no accuracies")
+    size, error = sheet.ranked(name, population.column)
+    ends = _strata(size.size)
+    sums = np.zeros((3, ends.size - 1))
+    for place, (start, end) in enumerate(pairwise(ends.tolist())):
+        x, y = (np.sign(v[:, None] - v) for v in (size[start:end], error[start:end]))
+        sums[:, place] = (x * y).sum(), (x * x).sum(), (y * y).sum()
+
+    def tau(agree: Floats, x: Floats, y: Floats) -> float:
+        pairs = math.sqrt(float(x.sum()) * float(y.sum()))
+        return float(agree.sum()) / pairs if pairs > 0 else math.nan
+
+    if ends.size - 1 < FEWEST and size.size >= LEAST:
+        note = f"no interval from fewer than {_STRATUM * FEWEST} models"
+        return Finding(words, tau(*sums), math.nan, math.nan, size.size, note)
+    found = population.resampling.finding(words, tau, *sums, tag=words, scale="correlation")
+    return replace(found, n=size.size)
+
+
+def _size_sentence(population: Population, sheet: Sheet, found: dict[str, Finding], alike: dict[str, Finding]) -> str:
     def some(names: list[str]) -> str:
-        return listed([f"{name} ({signed(found[name])})" for name in names], _NAMED)
+        return listed(
+            [f"{name} ({signed(found[name])}; at equal accuracy {signed(alike[name])})" for name in names], _NAMED
+        )
 
     smaller = [name for name, each in found.items() if each.excludes_zero and each.value < 0]
     larger = [name for name, each in found.items() if each.excludes_zero and each.value > 0]
@@ -126,17 +176,23 @@ def _by_width(population: Population, sheet: Sheet) -> Iterator[Lines]:
 
 @dataclass(frozen=True)
 class _Design:
-    """How often a value occurs among the best models, against the population."""
+    """How often a value occurs among chosen models, against a choice that does not look at it."""
 
     column: str
     value: str
-    among: int
-    best: int
+    seen: int
+    chosen: int
+    expected: float  # share
     p_value: float
+    adjusted: float = math.nan  # the p-value, corrected for all values that are looked at
+    accurate: float = math.nan  # share among as many of the most accurate models
+
+    def __str__(self) -> str:
+        return f"{self.column} = {self.value}"
 
 
 def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], FindingTable | None, str]:
-    """Shares of each value among the models with the best harmonic calibration score."""
+    """Shares of each value among the models with the best harmonic calibration score, and at equal accuracy."""
     scores = population.harmonic_scores(sheet)
     if scores is None:
         return (
@@ -144,12 +200,12 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Findi
             None,
             f"On {sheet.name} there is no ECE or accuracy, and so no harmonic calibration score to rank by.",
         )
-    rows = np.flatnonzero(~np.isnan(scores))
-    rows = rows[np.argsort(-scores[rows], kind="stable")]
-    n = rows.size
+    rows = np.flatnonzero(~(np.isnan(scores) | np.isnan(sheet[population.column])))  # the most accurate first
+    scores, n = scores[rows], rows.size
+    order = np.argsort(-scores, kind="stable")
     wanted = min(_BEST, n // _SHARE)
     # Of models with the same score none is better: the best end where the score changes.
-    k = int((scores[rows] > scores[rows[wanted]]).sum()) if wanted else 0
+    k = int((scores > scores[order[wanted]]).sum()) if wanted else 0
     if k < _FEWEST_BEST:
         why = (
             "too many models share the best harmonic calibration scores to tell the best from others."
@@ -157,55 +213,139 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Findi
             else f"{counted(n, 'model')} are too few to look at the best tenth (from {_SHARE * _FEWEST_BEST} on)."
         )
         return [], None, f"On {sheet.name} {why}"
-    tests = [test for name in population.architecture for test in _tests(sheet, name, rows, k)]
-    adjusted = _holm([test.p_value for test in tests])
-    clear = [(test, p) for test, p in zip(tests, adjusted, strict=True) if p <= 1 - population.resampling.level]
-    shown = clear or [min(zip(tests, adjusted, strict=True), key=lambda pair: pair[0].p_value)] if tests else []
-    # Given the score that follows the best ones, these are independent draws from the models with a better score: the
-    # exact interval is for the share among all models of the kind that are better than that.
-    place, best = f"{sheet.name}: share with", f"among the best {k}"
-    findings = [
-        population.resampling.share(
-            f"{place} {test.column} = {test.value} {best} ({100 * test.among / n:.0f} % of all)", test.best, k
-        )
-        for test, _ in shown
-    ]
-    table = FindingTable(
-        f"{sheet.name}: designs of the {k} models with the best harmonic calibration score",
-        ("column", "value", "of all", f"of the best {k}", "expected by chance", "p (Holm)"),
-        tuple(
-            (test.column, test.value, test.among / n, test.best / k, _by_chance(n, test.among, k, population), p)
-            for test, p in zip(tests, adjusted, strict=True)
-        ),
-        note=f"p: of a share at least as far from expectation in a random choice of {k} of {n:,} models "
-        f"(hypergeometric), corrected for {len(tests)} comparisons",
+    columns = {name: _texts(sheet, name, rows) for name in population.architecture}
+    columns = {name: texts for name, texts in columns.items() if len(set(texts.tolist())) > 1}
+    if not columns:
+        return [], None, f"On {sheet.name} all models have the same design."
+    best = _corrected(_among_the_best(columns, order[:k]))
+    alike = _corrected(_at_equal_accuracy(columns, sheet[population.column][rows]))
+    label, score = population.label, f"{k} models with the best harmonic calibration score"
+    at_equal, found_alike = _told(
+        population,
+        sheet,
+        alike,
+        f"with the lowest {label} at equal accuracy",
+        "expected",
+        "the better calibrated models",
     )
-    said = [
-        f"{test.column} = {test.value} ({percent(found)} against {100 * test.among / n:.0f} % of all)"
-        for (test, _), found in zip(shown, findings, strict=True)
-    ]
-    score = f"{k} models with the best harmonic calibration score"
-    if not said:
-        text = f"On {sheet.name} all models have the same design."
-    elif clear:
-        text = f"On {sheet.name}, the {score} differ from the population in the share of {listed(said, _NAMED)}."
-    else:
-        text = (
-            f"On {sheet.name}, no design is clearly more or less frequent among the {score}, corrected for "
-            f"{len(tests)} comparisons; the furthest off is {said[0]}."
+    raw, found_best = _told(
+        population, sheet, best, f"among the {score}, which rewards accuracy too", "of all", f"the {score}"
+    )
+    table = FindingTable(
+        f"{sheet.name}: designs at equal accuracy, and of the {score}",
+        (
+            *("column", "value", "of all", f"of the best {k}", "expected by chance", "p (Holm)"),
+            *(f"of the {k} most accurate", "lowest at equal accuracy", "expected there", "p at equal accuracy (Holm)"),
+        ),
+        tuple(
+            (
+                *(test.column, test.value, test.expected, test.seen / k),
+                *(_by_chance(n, round(test.expected * n), k, population), test.adjusted),
+                test.accurate,
+                *((same.seen / same.chosen, same.expected, same.adjusted) if same.chosen else (math.nan,) * 3),
+            )
+            for test, same in zip(best, alike, strict=True)
+        ),
+        note=f"p of the best: of a share at least as far from expectation in a random choice of {k} of {n:,} models "
+        f"(hypergeometric). At equal accuracy: models with the lowest {label} of every {_STRATUM} of nearly the same "
+        f"accuracy, {alike[0].chosen:,} in all; p where each of the {_STRATUM} is as likely to be that one. Either is "
+        f"corrected for {len(best)} comparisons",
+    )
+    return (
+        [*found_alike, *found_best],
+        table,
+        f"On {sheet.name}, at equal accuracy {at_equal} Whatever the accuracy, {raw}",
+    )
+
+
+def _told(
+    population: Population, sheet: Sheet, tests: list[_Design], among: str, against: str, who: str
+) -> tuple[str, list[Finding]]:
+    """What is said of the designs that are clearly more or less frequent than expected, or of the furthest off.
+
+    Given the score that follows the best ones, these are independent draws from the models with a better score: the
+    exact interval is for the share among all models of the kind that are better than that. Where their probabilities
+    differ, as between strata, it is for their mean, and wider than it would have to be (Hoeffding 1956).
+    """
+    if not tests[0].chosen:
+        return f"nothing can be told: too many models share their {population.label}.", []
+    clear = [test for test in tests if test.adjusted <= 1 - population.resampling.level]
+    shown = clear or [min(tests, key=lambda test: test.p_value)]
+    found = [
+        population.resampling.share(
+            f"{sheet.name}: share with {test} {among} ({100 * test.expected:.0f} % {against})", test.seen, test.chosen
         )
-    return findings, table, text
-
-
-def _tests(sheet: Sheet, name: str, rows: NDArray[np.int64], k: int) -> list[_Design]:
-    texts = [value if isinstance(value, str) else f"{value:g}" for value in sheet.raw(name)[rows].tolist()]
-    counts, best, n = Counter(texts), Counter(texts[:k]), len(texts)
-    if len(counts) < 2:
-        return []
-    return [
-        _Design(name, value, counts[value], best[value], _p_value(n, counts[value], k, best[value]))
-        for value in sorted(counts)
+        for test in shown
     ]
+    said = [
+        f"{test} ({percent(share)} against {100 * test.expected:.0f} % {against}"
+        + ("" if math.isnan(test.accurate) else f" and {100 * test.accurate:.0f} % of the {test.chosen} most accurate")
+        + ")"
+        for test, share in zip(shown, found, strict=True)
+    ]
+    if clear:
+        return f"{who} differ in the share of {listed(said, _NAMED)}.", found
+    return (
+        f"no design is clearly more or less frequent among {who}, corrected for {len(tests)} comparisons; the furthest "
+        f"off is {said[0]}.",
+        found,
+    )
+
+
+def _texts(sheet: Sheet, name: str, rows: NDArray[np.int64]) -> NDArray[np.object_]:
+    values = sheet.raw(name)[rows].tolist()
+    return np.array([value if isinstance(value, str) else f"{value:g}" for value in values], object)
+
+
+def _among_the_best(columns: dict[str, NDArray[np.object_]], best: NDArray[np.int64]) -> list[_Design]:
+    """Values among the best models, against as many that are chosen at random."""
+    found: list[_Design] = []
+    for name, texts in columns.items():
+        for value in sorted(set(texts.tolist())):
+            has = texts == value
+            seen, among = int(has[best].sum()), int(has.sum())
+            p_value = _p_value(has.size, among, best.size, seen)
+            accurate = float(has[: best.size].mean())
+            found.append(_Design(name, value, seen, best.size, among / has.size, p_value, accurate=accurate))
+    return found
+
+
+def _at_equal_accuracy(columns: dict[str, NDArray[np.object_]], error: Floats) -> list[_Design]:
+    """Values among the best calibrated models of strata of accuracy, against any model of each; ties tell nothing."""
+    ends = _strata(error.size)
+    starts, sizes = ends[:-1], np.diff(ends)
+    lowest = np.repeat(np.minimum.reduceat(error, starts), sizes) == error
+    kept = np.add.reduceat(lowest.astype(np.int64), starts) == 1
+    best = np.flatnonzero(lowest & np.repeat(kept, sizes))
+    found: list[_Design] = []
+    for name, texts in columns.items():
+        for value in sorted(set(texts.tolist())):
+            has = (texts == value).astype(np.int64)
+            shares = (np.add.reduceat(has, starts) / sizes)[kept]
+            seen, law = int(has[best].sum()), _number_of_events(shares)
+            p_value = min(1.0, 2 * float(min(law[: seen + 1].sum(), law[seen:].sum())))
+            found.append(
+                _Design(name, value, seen, best.size, float(shares.mean()) if best.size else math.nan, p_value)
+            )
+    return found
+
+
+def _number_of_events(probabilities: Floats) -> Floats:
+    """The distribution of how many of some independent events happen."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    law: Floats = np.ones(1)
+    for p in np.unique(probabilities).tolist():
+        times = int((probabilities == p).sum())
+        j = np.arange(times + 1.0)
+        ways = gammaln(times + 1) - gammaln(j + 1) - gammaln(times - j + 1)
+        law = np.convolve(law, np.exp(ways + xlogy(j, p) + xlog1py(times - j, -p))).astype(np.float64)
+    return law
+
+
+def _corrected(tests: list[_Design]) -> list[_Design]:
+    adjusted = _holm([test.p_value for test in tests])
+    return [replace(test, adjusted=p) for test, p in zip(tests, adjusted, strict=True)]
 
 
 def _weights(n: int, among: int, k: int) -> list[int]:

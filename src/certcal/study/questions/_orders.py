@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._text import capital
 from certcal.study._battery import BINNED, UNBINNED
-from certcal.study._findings import Draft, Finding, Matrix, across, signed
+from certcal.study._findings import Draft, Finding, Matrix, across, listed, signed
 from certcal.study._population import LABELS, Population, Sheet, of_models
 from certcal.study._ranks import correlations
 from certcal.study._resampling import FEWEST, LEAST, kendall_draws, shrinkage
@@ -22,6 +22,9 @@ Floats = NDArray[np.float64]
 _PAIRS = 6
 # Correlations weaker than this are not called opposite, nor opposite to one another.
 _OPPOSITE = 0.1
+# Mean correlations that differ by less differ by the rounding of their sums: of n models, tau itself moves in steps of
+# 1/n², and no population has 10⁵.
+_ROUNDING = 1e-12
 # The metric that the benchmark study doubts.
 _SUSPECT = "classwise_equal_mass_ece"
 
@@ -154,16 +157,25 @@ class _Agreement:
     metrics: list[str]
     means: list[Finding]
     matrix: Matrix
-    # Shares of resamples in which the same metric agrees least, and best.
+    # Shares of resamples in which one of those that agree least does so too, and of those that agree best.
     steadiness: tuple[float, float]
 
     @property
-    def values(self) -> list[float]:
-        return [mean.value for mean in self.means]
+    def values(self) -> Floats:
+        return np.array([mean.value for mean in self.means])
 
     @property
-    def lowest(self) -> int:
-        return self.values.index(min(self.values))
+    def lowest(self) -> list[int]:
+        return np.flatnonzero(_least(self.values)).tolist()
+
+    @property
+    def highest(self) -> list[int]:
+        return np.flatnonzero(_least(-self.values)).tolist()
+
+
+def _least(values: Floats) -> NDArray[np.bool_]:
+    """Which of the numbers (of each column) are the least but for rounding."""
+    return values <= values.min(axis=0) + _ROUNDING
 
 
 def agreement(population: Population) -> Draft | str:
@@ -176,7 +188,7 @@ def agreement(population: Population) -> Draft | str:
             draft.parts.append(_sentence(sheet, found))
             draft.models.append(found.matrix.n)
             draft.draw([found.matrix])
-            lowest.append(found.means[found.lowest])
+            lowest.append(found.means[found.lowest[0]])
     if not draft.parts:
         return (
             f"Needs three metrics before scaling that differ between models, of the same {LEAST} or more; measure the "
@@ -223,27 +235,36 @@ def _steadiness(values: Floats, resampled: Floats, n: int) -> tuple[float, float
     if not known.size:
         return math.nan, math.nan
     whole = values[:, None] + shrinkage(n) * (known - values[:, None])
-    return float((whole.argmin(0) == values.argmin()).mean()), float((whole.argmax(0) == values.argmax()).mean())
+    least, best = (float(_least(side * whole)[_least(side * values)].any(axis=0).mean()) for side in (1, -1))
+    return least, best
 
 
 def _sentence(sheet: Sheet, found: _Agreement) -> str:
-    values, lowest = found.values, found.lowest
-    best, least = values.index(max(values)), found.means[lowest]
-    if values[best] == values[lowest]:
+    values, lowest, best = found.values, found.lowest, found.highest
+    least = found.means[lowest[0]]
+    if len(lowest) == len(values):
         return f"On {sheet.name}, all metrics agree alike with one another (mean correlation {signed(least)})."
     rarely, often = (
-        "" if math.isnan(share) else f"; the {word} in {100 * share:.0f} % of the resamples"
-        for share, word in zip(found.steadiness, ("least", "best"), strict=True)
+        ""
+        if math.isnan(share)
+        else f"; {'one of them ' * (len(places) > 1)}the {word} in {100 * share:.0f} % of the resamples"
+        for share, word, places in zip(found.steadiness, ("least", "best"), (lowest, best), strict=True)
     )
     text = (
-        f"On {sheet.name}, {LABELS[found.metrics[best]]} agrees best with the other metrics (mean correlation "
-        f"{signed(found.means[best])}{often}) and {LABELS[found.metrics[lowest]]} least ({signed(least)}{rarely})."
+        f"On {sheet.name}, {_named(found, best)} best with the other metrics (mean correlation "
+        f"{signed(found.means[best[0]])}{often}) and {_named(found, lowest)} least ({signed(least)}{rarely})."
     )
-    if _SUSPECT in found.metrics and found.metrics[lowest] != _SUSPECT:
+    if _SUSPECT in found.metrics and found.metrics.index(_SUSPECT) not in lowest:
         place = found.metrics.index(_SUSPECT)
-        rank = sorted(values).index(values[place]) + 1
+        rank = 1 + int((values < values[place] - _ROUNDING).sum())
         text += (
             f" {capital(LABELS[_SUSPECT])} has {signed(found.means[place])}: number {rank} of "
             f"{len(values)} from the bottom."
         )
     return text
+
+
+def _named(found: _Agreement, places: list[int]) -> str:
+    """Metrics that agree alike, with the verb."""
+    names = [LABELS[found.metrics[place]] for place in places]
+    return f"{listed(names)} {'agrees' if len(names) == 1 else 'agree'}"
