@@ -55,6 +55,29 @@ def mutation(name: str, file: str, old: str, new: str, *tests: str) -> Mutation:
 
 
 MUTATIONS = (
+    # --------------------------------------------------------------------------------------------------- files
+    mutation(
+        "files: those that were moved before one failed stay",
+        "_files.py",
+        "for place, identity, kept in reversed(moved):",
+        "for place, identity, kept in ():",
+        "tests/report/test_files.py::test_wherever_writing_fails_all_files_are_there_or_none",
+        "test_one_that_appears_meanwhile_stays_and_none_of_ours_is_there",
+    ),
+    mutation(
+        "files: what was replaced is not kept until all are in their places",
+        "_files.py",
+        "            elif len(files) > 1:",
+        "            elif len(files) > 9:",
+        "tests/report/test_files.py::test_wherever_writing_fails_all_files_are_there_or_none",
+    ),
+    mutation(
+        "files: each is moved as soon as it is written",
+        "cli/emit.py",
+        "            write_together(files, force=self.force, folder=folder)",
+        "            [write_together({path: files[path]}, force=self.force, folder=folder) for path in files]",
+        "tests/cli/test_outputs.py::test_a_disk_that_is_full_at_the_last_file_leaves_none",
+    ),
     # ------------------------------------------------------------------------------------------------- kernels
     mutation(
         "kernels: what is interpreted puts edges into the bin below",

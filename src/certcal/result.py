@@ -13,9 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from certcal._checks import InputError
+from certcal._checks import InputError, choice
 from certcal._csv import CsvWriter
-from certcal._files import write_bytes
+from certcal._files import refuse_overwriting, write_bytes
 from certcal._json import as_text, for_json
 from certcal.verdict import Candidate, Requirement, Verdict, judge
 
@@ -38,6 +38,8 @@ class Result(ABC):
     # Name and version of the JSON's layout. The version rises when a key goes away or changes its meaning.
     schema: ClassVar[str]
     schema_version: ClassVar[int] = 1
+    # Endings of the files that :meth:`save` writes.
+    forms: ClassVar[Sequence[str]] = (*PAGE, *TEXT, *PICTURES, *NUMBERS)
 
     def __init_subclass__(cls) -> None:
         words = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
@@ -165,7 +167,7 @@ class Result(ABC):
         return import_module("certcal.report.views").plot(self, ax)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
-        """Write the answer whole, or not at all: .html, .txt, .json, .csv, .png, .svg or .pdf.
+        """Write the answer whole, or not at all: .html, .txt, .json, .csv, .png, .svg or .pdf, and others of ``forms``.
 
         Parameters
         ----------
@@ -177,17 +179,30 @@ class Result(ABC):
             Of :meth:`report`, for a page; JSON takes ``require``.
         """
         target = Path(path)
-        ending = target.suffix.lower()
-        if ending in NUMBERS:
-            text = self.to_json(require=options.get("require", ())) if ending == ".json" else self.to_csv()
-            write_bytes(target, text.encode(errors="backslashreplace"), force=force)
-        elif ending not in (*PAGE, ".htm", *TEXT, *PICTURES):
-            raise InputError(f"{target}: choose one of the endings {', '.join((*PAGE, *TEXT, *PICTURES, *NUMBERS))}")
-        elif ending in PICTURES:
-            import_module("certcal.report.mpl").save(self.plot(), target, force=force)
-        else:
-            self.report(**options).save(target, force=force)
+        form = {".htm": ".html"}.get(target.suffix.lower(), target.suffix.lower())
+        if form not in self.forms:
+            raise InputError(f"{target}: choose one of the endings {', '.join(self.forms)}")
+        refuse_overwriting(target, force=force)
+        write_bytes(target, self.to_bytes(form, **options), force=force)
         return target
+
+    def to_bytes(self, form: str, **options: Any) -> bytes:
+        """The content of a file of the answer.
+
+        Parameters
+        ----------
+        form
+            The file's ending, one of ``forms``.
+        options
+            As for :meth:`save`.
+        """
+        choice(form, tuple(self.forms), "form")
+        if form in PICTURES:
+            return import_module("certcal.report.mpl").rendered(self.plot(), form.lstrip("."))
+        if form not in NUMBERS:
+            return self.report(**options).to_bytes(form)
+        text = self.to_json(require=options.get("require", ())) if form == ".json" else self.to_csv()
+        return text.encode(errors="backslashreplace")
 
     def __str__(self) -> str:
         return self.report().to_text()

@@ -179,7 +179,7 @@ def test_what_was_fitted_on_is_checked(wrong):
 def test_an_existing_file_is_kept_unless_forced(tmp_path):
     place = tmp_path / "map.json"
     place.write_text("mine")
-    with pytest.raises(InputError, match="the file exists; choose another name or pass force=True"):
+    with pytest.raises(InputError, match="exists and is not overwritten; choose another name, or force it"):
         save(PlattScaling().fit(Z, C), place)
     assert place.read_text() == "mine"
     save(PlattScaling().fit(Z, C), place, force=True)
@@ -191,7 +191,7 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         save(PlattScaling(), tmp_path / "map.json")
     with pytest.raises(InputError, match="cannot be written as JSON"):
         save(PlattScaling().fit(Z, C).set_params(targets=object()), tmp_path / "map.json")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="the folder does not exist; create it first"):
         save(PlattScaling().fit(Z, C), tmp_path / "nowhere" / "map.json")
     with pytest.raises(InputError, match="bins is 'many'; expected a whole number"):
         save(HistogramBinning().fit(Z, C).set_params(bins="many"), tmp_path / "map.json")

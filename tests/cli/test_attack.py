@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from functools import partial
 
 import numpy as np
@@ -11,7 +13,6 @@ import torch
 from torch.nn import functional
 
 import certcal
-from certcal import InputError
 from certcal.attacks import perturb_each
 from certcal.data import read_inputs
 from certcal.models import load
@@ -183,15 +184,21 @@ def test_the_folder_of_a_training_is_refused_with_the_name_of_its_model(attack, 
         assert f"--model: trained: this is a folder; give {remedy}" in ran.err
 
 
-def test_numbers_that_cannot_be_saved_are_printed_all_the_same(attack, monkeypatch):
-    def full(*_, **__):
-        raise InputError("found/clean.parquet: cannot be written (No space left on device)")
+def test_numbers_that_cannot_be_saved_are_printed_all_the_same_and_no_file_is_there(attack, monkeypatch, tmp_path):
+    real, flushed = os.fsync, []
 
-    monkeypatch.setattr("certcal.verbs.attack.write_bytes", full)
-    ran = attack("--epsilon", "16/255", "--attacks", "one-step", "--save", "found", "--json")
+    def full(descriptor):
+        flushed.append(descriptor)
+        if len(flushed) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    ran = attack("--epsilon", "16/255", "--attacks", "one-step", "--save", "found", "--json", "-o", "x.csv")
     assert ran.code == 2
-    assert "No space left" in ran.err
+    assert "x.csv: cannot be written (No space left on device); none of the 3 files was written" in ran.err
     assert json.loads(ran.out)["attacks"][0]["attack"] == "one-step"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_more_perturbed_inputs_than_memory_holds_are_refused_before_attacking(attack, monkeypatch, never):

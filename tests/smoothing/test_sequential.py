@@ -378,8 +378,8 @@ def test_damaged_decisions_are_refused_in_a_sentence(decisions, tmp_path, damage
 
 
 def test_other_endings_are_refused(decisions, tmp_path):
-    with pytest.raises(InputError, match=r"cannot be written as '\.csv'"):
-        decisions.to_bytes(".csv")
+    with pytest.raises(InputError, match=r"form is '\.xyz'; pass one of '\.html', "):
+        decisions.to_bytes(".xyz")
     with pytest.raises(InputError, match=r"decisions end in \.json or \.parquet"):
         read_decisions(tmp_path / "decisions.csv")
     with pytest.raises(InputError, match="cannot be read"):

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal._durable import write_durably
-from certcal._files import read_bytes
+from certcal._files import read_bytes, write_bytes
 from certcal.calibrators._base import Calibrator, RemovedError
 from certcal.calibrators._samples import split_positions
 
@@ -124,7 +123,36 @@ class Saved:
     """
 
     calibrator: Calibrator
-    fitted_on: FittedOn | None
+    fitted_on: FittedOn | None = None
+
+    def to_bytes(self) -> bytes:
+        """The content of the file that :func:`save` writes."""
+        from certcal.calibrators._schema import FORMAT, VERSION
+
+        calibrator = self.calibrator
+        if not isinstance(calibrator, Calibrator):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(
+                f"a {type(calibrator).__name__} cannot be written as JSON; pass a calibrator of certcal.calibrators or "
+                "a subclass, or keep it in a way of your own"
+            )
+        if not calibrator.__sklearn_is_fitted__():
+            name = type(calibrator).__name__
+            raise InputError(f"this {name} is not fitted, so there is nothing to save; call fit first")
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "calibrator": calibrator.to_dict(),
+            "fitted_on": None if self.fitted_on is None else asdict(self.fitted_on),
+        }
+        try:
+            content = (json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n").encode("utf-8")
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the parameters of {calibrator!r} cannot be written as JSON: {error}") from error
+        if len(content) > _MOST_BYTES:
+            size = f"{len(content)} bytes, more than {_MOST_BYTES}"
+            raise InputError(f"the calibrator needs {size}; use fewer bins or knots")
+        Calibrator.from_dict(document["calibrator"])  # what could not be read again is refused now
+        return content
 
 
 def save(
@@ -154,32 +182,7 @@ def save(
     True
     >>> folder.cleanup()
     """
-    from certcal.calibrators._schema import FORMAT, VERSION
-
-    place = Path(path)
-    if not isinstance(calibrator, Calibrator):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(
-            f"a {type(calibrator).__name__} cannot be written as JSON; pass a calibrator of certcal.calibrators or a "
-            "subclass, or keep it in a way of your own"
-        )
-    if not calibrator.__sklearn_is_fitted__():
-        raise InputError(f"this {type(calibrator).__name__} is not fitted, so there is nothing to save; call fit first")
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "calibrator": calibrator.to_dict(),
-        "fitted_on": None if fitted_on is None else asdict(fitted_on),
-    }
-    try:
-        content = (json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n").encode("utf-8")
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the parameters of {calibrator!r} cannot be written as JSON: {error}") from error
-    if len(content) > _MOST_BYTES:
-        raise InputError(f"the calibrator needs {len(content)} bytes, more than {_MOST_BYTES}; use fewer bins or knots")
-    Calibrator.from_dict(document["calibrator"])  # what could not be read again is refused now
-    if place.exists() and not force:
-        raise InputError(f"{place}: the file exists; choose another name or pass force=True")
-    write_durably(place, content)
+    write_bytes(Path(path), Saved(calibrator, fitted_on).to_bytes(), force=force)
 
 
 def load(path: str | os.PathLike[str]) -> Saved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -93,7 +94,7 @@ def attack(
     none.
     """
     from certcal._checks import InputError
-    from certcal.cli.progress import Waiting, tell
+    from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files, needing_torch, refuse_inside
     from certcal.verbs.attack import attack as verb
     from certcal.verbs.attack import refuse_saving, saved_paths
@@ -110,9 +111,5 @@ def attack(
     needing_torch("attacks")
     with Waiting(counted="inputs", wordy=True) as waiting:
         found = verb(model, data, weights=weights, outputs=outputs, progress=waiting, settings=settings, **options)
-    try:
-        if save is not None:
-            for path in found.save_predictions(save, inputs=save_inputs, force=output.force):
-                tell(f"wrote {path}")
-    finally:  # a full disk is no reason to lose numbers that took long to find
-        output.emit(found)
+    saved = {} if save is None else found.predictions(save, inputs=save_inputs)
+    output.emit(found, also=saved, folder=None if save is None else Path(save))

@@ -16,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from certcal._checks import InputError
-from certcal._files import refuse_overwriting
+from certcal._files import refuse_overwriting, write_together
 from certcal._settings import Spec
 from certcal.cli.mlflow import log_if_asked, mlflow_option
 from certcal.cli.options import OUTPUT, Typed, option, options
@@ -91,23 +91,28 @@ class Output:
         *,
         sources: Iterable[str | Path] | None = None,
         written: Iterable[str | Path] = (),
+        also: Mapping[Path, bytes] | None = None,
+        folder: Path | None = None,
         **report: Any,
     ) -> None:
         """Write the files, print the result, say what was written, and log to MLflow if that was asked.
 
-        Leaves with exit code 1 when a requirement is not met, after all of that.
+        All files are there in the end or none of them; ``also`` are more of them, in a ``folder`` that is made. Leaves
+        with exit code 1 when a requirement is not met, after all of that.
         """
         read = self._sources if sources is None else [Path(each) for each in sources]
         verdict, refused = self._verdict(result)
         judged = {"require": self.require} if verdict is not None else {}
         try:
+            files = dict(also or {})
             for path in self.paths:
                 ending = path.suffix.lower()
                 told = {**self.page, **report, "provenance": provenance(result, read)}
-                result.save(path, force=self.force, **judged, **(told if ending in (*PAGE, *TEXT) else {}))
+                files[path] = result.to_bytes(ending, **judged, **(told if ending in (*PAGE, *TEXT) else {}))
+            write_together(files, force=self.force, folder=folder)
         finally:  # a full disk is no reason to lose numbers that took long to find
             self._print(result, verdict, **judged, **report)
-        for path in self.paths:
+        for path in files:
             tell(f"wrote {path}")
         log_if_asked(result, [*map(Path, written), *self.paths])
         if refused is not None:

@@ -24,6 +24,7 @@ from certcal.report.provenance import Provenance
 from certcal.verdict import Verdict
 
 # What worst cases assume besides intervals, and how assumptions speak of a level.
+_FORMS = (".html", ".txt", ".png", ".svg", ".pdf")  # endings of the files of a report
 _SAME, _EXCEPT = "no certified prediction changes", " except with probability"
 # Shown where there is no value.
 NOTHING = "–"
@@ -466,19 +467,20 @@ class Report:
         from certcal._files import write_bytes
 
         target = Path(path)
-        ending = target.suffix.lower()
-        if ending in (".html", ".htm"):
-            content = self.to_html().encode(errors="backslashreplace")
-        elif ending == ".txt":
-            content = f"{self.to_text(full=True)}\n".encode(errors="backslashreplace")
-        elif ending in (".png", ".svg", ".pdf"):
-            from certcal.report.mpl import save
-
-            return save(self.plot(), target, force=force)
-        else:
-            raise InputError(f"{target}: choose one of the endings .html, .txt, .png, .svg, .pdf")
-        write_bytes(target, content, force=force)
+        form = {".htm": ".html"}.get(target.suffix.lower(), target.suffix.lower())
+        if form not in _FORMS:
+            raise InputError(f"{target}: choose one of the endings {', '.join(_FORMS)}")
+        write_bytes(target, self.to_bytes(form), force=force)
         return target
+
+    def to_bytes(self, form: str) -> bytes:
+        """The content of a file that ends in ``form``: .html, .txt, .png, .svg or .pdf."""
+        if form in (".html", ".txt"):
+            text = self.to_html() if form == ".html" else f"{self.to_text(full=True)}\n"
+            return text.encode(errors="backslashreplace")
+        from certcal.report.mpl import rendered
+
+        return rendered(self.plot(), form.lstrip("."))
 
     def __str__(self) -> str:
         return self.to_text()

@@ -30,7 +30,6 @@ from certcal._checks import (
 )
 from certcal._checks import labels as class_labels
 from certcal._durable import open_regular
-from certcal._files import write_bytes
 from certcal.claims import short_text
 from certcal.data import Inputs
 from certcal.result import Result
@@ -107,6 +106,7 @@ class Decisions(Result):
     """
 
     view: ClassVar[str] = "certcal.report.views.decisions"
+    forms: ClassVar[Sequence[str]] = (*Result.forms, ".parquet")
 
     setting: DecisionSetting
     index: NDArray[np.int64]
@@ -197,36 +197,10 @@ class Decisions(Result):
         """One line per sample."""
         return {"verdict": self.decision.tolist(), **{name: getattr(self, name).tolist() for name in COLUMNS}}
 
-    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
-        """Write the decisions as :meth:`certcal.Result.save` does, and also as .parquet.
-
-        Parameters
-        ----------
-        path
-            Where to; its ending decides the form.
-        force
-            Replace an existing file.
-        options
-            Of :meth:`certcal.Result.report`, for a page.
-        """
-        target = Path(path)
-        if target.suffix.lower() not in FORMS:
-            return super().save(target, force=force, **options)
-        write_bytes(target, self.to_bytes(target.suffix.lower()), force=force)
-        return target
-
-    def to_bytes(self, form: str = ".json") -> bytes:
-        """The whole as a JSON or Parquet file, to be written in one piece; :func:`read_decisions` reads it.
-
-        Parameters
-        ----------
-        form
-            ".json" or ".parquet".
-        """
-        if form not in FORMS:
-            raise InputError(f"decisions cannot be written as {form!r}; choose one of {', '.join(FORMS)}")
-        if form == ".json":
-            return self.to_json().encode()
+    def to_bytes(self, form: str = ".json", **options: Any) -> bytes:
+        """The content of a file; :func:`read_decisions` reads what ends in .json or .parquet."""
+        if form != ".parquet":
+            return super().to_bytes(form, **options)
         from certcal.data.arrow import from_numpy, pa
         from certcal.data.parquet import parquet
 

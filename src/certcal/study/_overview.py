@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from certcal._checks import InputError
-from certcal._files import refuse_overwriting
 from certcal._text import counted
 from certcal.result import Result
 from certcal.study._table import OK, MeasuredColumn, StudyTable
 
 _USUAL = 15
+_TABLE = (".parquet", ".pq")
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,7 @@ class StudyOverview(Result):
     """
 
     view: ClassVar[str] = "certcal.report.views.study_table"
+    forms: ClassVar[Sequence[str]] = (*Result.forms, *_TABLE)
 
     table: StudyTable
     medians: Sequence[DatasetMedians]
@@ -125,14 +125,9 @@ class StudyOverview(Result):
             "failures": failures,
         }
 
-    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
-        """Write as every result does; a file that ends in .parquet is the table itself."""
-        target = Path(path)
-        if target.suffix.lower() not in (".parquet", ".pq"):
-            return super().save(target, force=force, **options)
-        refuse_overwriting(target, force=force)
-        self.table.write(target)
-        return target
+    def to_bytes(self, form: str, **options: Any) -> bytes:
+        """The content of a file; of .parquet the table itself."""
+        return self.table.to_parquet() if form in _TABLE else super().to_bytes(form, **options)
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per data set and split."""

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal._files import write_bytes
 from certcal._progress import SILENT, Progress
 from certcal._settings import setting, takes
 from certcal._text import counted
@@ -92,6 +91,7 @@ class MappedTable(Result):
     """
 
     view: ClassVar[str] = "certcal.report.views.mapped_table"
+    forms: ClassVar[Sequence[str]] = ENDINGS
 
     source: str
     description: str
@@ -135,21 +135,9 @@ class MappedTable(Result):
         """The table as CSV; it cannot say which map it went through."""
         return columns_as_bytes(self.table, ".csv").decode()
 
-    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
-        """Write the table: .parquet or .csv.
-
-        Parameters
-        ----------
-        path
-            Where to; its ending decides the form.
-        force
-            Replace an existing file.
-        options
-            None.
-        """
-        target = Path(path)
-        write_bytes(target, columns_as_bytes(self.table, target.suffix.lower(), self.metadata), force=force)
-        return target
+    def to_bytes(self, form: str, **options: Any) -> bytes:
+        """The content of a file of the table, .parquet or .csv."""
+        return columns_as_bytes(self.table, form, self.metadata)
 
 
 @takes(ApplySettings, ROLES)

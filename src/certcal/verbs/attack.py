@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import certcal
 from certcal._attack_methods import ATTACKS, USUAL
 from certcal._checks import InputError
-from certcal._files import refuse_overwriting, write_bytes
+from certcal._files import refuse_overwriting, write_together
 from certcal._progress import SILENT, Progress
 from certcal._settings import DEVICE, counted_from_one, setting, takes
 from certcal._text import counted, distance_text
@@ -329,10 +329,14 @@ class Attack(Result):
         list of Path
             What was written.
         """
+        files = self.predictions(folder, inputs=inputs)
+        refuse_saving(folder, files, force=force)
+        write_together(files, force=force, folder=Path(folder))
+        return list(files)
+
+    def predictions(self, folder: str | os.PathLike[str], *, inputs: bool = False) -> dict[Path, bytes]:
+        """The files that :meth:`save_predictions` writes, with their content."""
         pairs = [(row.attack, row.epsilon) for row in self.rows]
-        paths = saved_paths(folder, pairs, inputs=inputs)
-        refuse_saving(folder, paths, force=force)
-        Path(folder).mkdir(exist_ok=True)
         first = self.rows[0].attacked
         assert first is not None
         content = {f"{_CLEAN}.parquet": _table(first.labels, first.clean_probabilities)}
@@ -342,9 +346,7 @@ class Attack(Result):
             content[f"{name}.parquet"] = _table(found.labels, found.probabilities)
             if inputs:
                 content[f"{name}.npz"] = _archive(found)
-        for path in paths:
-            write_bytes(path, content[path.name], force=force)
-        return paths
+        return {path: content[path.name] for path in saved_paths(folder, pairs, inputs=inputs)}
 
 
 def _number(value: float) -> str:

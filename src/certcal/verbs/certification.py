@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -186,6 +184,7 @@ class Certification(Result):
     """
 
     view: ClassVar[str] = "certcal.report.views.certification"
+    forms: ClassVar[Sequence[str]] = (*Result.forms, INTERVALS)
 
     source: str
     n: int
@@ -304,21 +303,9 @@ class Certification(Result):
             del columns["seconds"]
         return columns
 
-    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
-        """Write the answer whole, or not at all: also .parquet, the intervals of a run, which can be certified again.
-
-        Parameters
-        ----------
-        path, force, options
-            As for :meth:`Result.save`.
-        """
-        from certcal._files import write_bytes
-
-        target = Path(path)
-        if target.suffix.lower() != INTERVALS:
-            return super().save(target, force=force, **options)
-        write_bytes(target, self._intervals(), force=force)
-        return target
+    def to_bytes(self, form: str, **options: Any) -> bytes:
+        """The content of a file of the answer; of .parquet the intervals of a run, which can be certified again."""
+        return self._intervals() if form == INTERVALS else super().to_bytes(form, **options)
 
     def _intervals(self) -> bytes:
         """The intervals at each radius as a Parquet file, with what they rest on."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,11 +21,11 @@ from certcal.calibrators import (
     SCORE_METHODS,
     Calibrator,
     FittedOn,
+    Saved,
     default_method,
     described,
     fit_predictions,
     recalibrated,
-    save,
     split_positions,
 )
 from certcal.claims import Frozen, in_full
@@ -209,23 +208,12 @@ class Recalibration(Result):
     def _judged(self) -> dict[str, Any]:
         return {}
 
-    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
-        """Write the map (.json), which :func:`certcal.calibrators.load` reads, or the answer in any other form.
+    def to_bytes(self, form: str, **options: Any) -> bytes:
+        """The content of a file of the answer; of .json the map, which :func:`certcal.calibrators.load` reads.
 
-        Parameters
-        ----------
-        path
-            Where to; its ending decides the form. The numbers as JSON are :meth:`to_json`.
-        force
-            Replace an existing file.
-        options
-            Of :meth:`report`, for a page.
+        The numbers as JSON are :meth:`to_json`.
         """
-        target = Path(path)
-        if target.suffix.lower() != ".json":
-            return super().save(target, force=force, **options)
-        save(self.map, target, fitted_on=self.fitted_on, force=force)
-        return target
+        return Saved(self.map, self.fitted_on).to_bytes() if form == ".json" else super().to_bytes(form, **options)
 
     def apply(self, data: Any, **options: Any) -> MappedTable:
         """The map applied to other samples, or to those of the same source that it was not fitted to.

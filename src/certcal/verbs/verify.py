@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -188,6 +187,7 @@ class Verification(Result):
     """
 
     view: ClassVar[str] = "certcal.report.views.verification"
+    forms: ClassVar[Sequence[str]] = (*Result.forms, INTERVALS)
 
     source: str
     about: Mapping[str, Any]
@@ -295,21 +295,11 @@ class Verification(Result):
         """The same as a pyarrow Table that says what the intervals rest on."""
         return columns_as_table(self.intervals(), {METADATA: self.origin.text})
 
-    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
-        """Write the answer whole, or not at all: also .parquet, the intervals, which can be certified again.
-
-        Parameters
-        ----------
-        path, force, options
-            As for :meth:`Result.save`.
-        """
-        from certcal._files import write_bytes
-
-        target = Path(path)
-        if target.suffix.lower() != INTERVALS:
-            return super().save(target, force=force, **options)
-        write_bytes(target, intervals_as_parquet(self.intervals(), self.origin), force=force)
-        return target
+    def to_bytes(self, form: str, **options: Any) -> bytes:
+        """The content of a file of the answer; of .parquet the intervals, which can be certified again."""
+        if form != INTERVALS:
+            return super().to_bytes(form, **options)
+        return intervals_as_parquet(self.intervals(), self.origin)
 
 
 @takes(VerifySettings)
