@@ -447,6 +447,20 @@ MUTATIONS = (
         "tests/smoothing/test_chance.py::test_each_test_spends_exactly_its_share_of_the_level",
     ),
     mutation(
+        "certified accuracy: a sample still counts just beyond its radius",
+        "smoothing/robustness/_accuracy.py",
+        'np.asarray(radius, np.float64), side="left")]',
+        'np.asarray(radius, np.float64), side="right") - 1]',
+        "tests/smoothing/test_robustness.py::test_the_staircase_is_the_twin_at_every_radius_and_the_highest_is_the_best_of_two",
+    ),
+    mutation(
+        "certified accuracy as drawn: of steps too close to be told apart, the last alone",
+        "report/charts.py",
+        "if not before == place == after]",
+        "if place != after]",
+        "tests/report/test_compared.py::test_certified_accuracy_is_drawn_as_known_at_every_radius_and_nowhere_above",
+    ),
+    mutation(
         "verdicts on logs: also about the last p that abstained samples can reach",
         "smoothing/robustness/_dominance.py",
         "told = where > open_to",

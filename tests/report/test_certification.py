@@ -117,6 +117,29 @@ def test_curves_go_through_the_values_and_their_numbers_are_texts_of_claims(
     assert [row[1] for row in brier.numbers.texts()] == [found.at(r).summary["brier_score"].worst.text for r in RADII]  # pyright: ignore
 
 
+def test_certified_accuracy_of_a_run_is_drawn_at_every_radius_and_other_values_at_those_asked_for(
+    found: Certification, report: Report
+) -> None:
+    errors, accuracy = part(report, "ECE by radius")[0].charts
+    (line,) = [mark for mark in accuracy.panels[0].marks if isinstance(mark, Line)]
+    one = found.at().certificates
+    assert one is not None
+    assert line.marked == (list(RADII), [found.at(r).summary.accuracy.value for r in RADII])
+    for r in np.linspace(0, accuracy.panels[0].x.high, 200):
+        share = np.mean(one.correct & (np.nan_to_num(one.radii, nan=-1.0) >= r))
+        assert line.y[int(np.searchsorted(line.x, r))] == share
+    assert all(mark.guide for mark in errors.panels[0].marks if isinstance(mark, Line))
+
+
+def test_certified_accuracy_of_a_table_is_at_least_that_of_the_next_radius() -> None:
+    rows = {"sample": [0, 1] * 2, "radius": [0.1, 0.1, 0.4, 0.4], "certified": [1, 1, 1, 0], "correct": [1] * 4}
+    of_table = certify({**rows, "lower": [0.6] * 4, "upper": [0.9] * 4})
+    _, accuracy = part(of_table.report(), "ECE by radius")[0].charts
+    (line,) = [mark for mark in accuracy.panels[0].marks if isinstance(mark, Line)]
+    assert (list(line.x), list(line.y), line.steps, line.guide) == ([0.1, 0.4], [1.0, 0.5], "pre", False)
+    assert "the next larger one" in accuracy.caption
+
+
 def test_tables_have_every_claim_as_it_is_rounded(found: Certification, report: Report) -> None:
     values = table(part(report, "Certified values"))
     heads = [column.head for column in values.columns]

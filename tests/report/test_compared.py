@@ -90,10 +90,56 @@ def test_every_verdict_note_and_warning_is_said_and_the_headline_is_an_estimate(
 def test_the_charts_of_runs_draw_their_curves(three: Comparison) -> None:
     _, accuracy, p_a = three.report().charts()  # the first is the graph
     for line, run in zip(lines_of(accuracy), three.runs, strict=True):
-        assert (list(line.x), list(line.y)) == (list(run.curve.at), list(run.curve.values))
+        assert line.marked == (run.curve.at, run.curve.values)
     for line, run in zip(lines_of(p_a), three.runs, strict=True):
         np.testing.assert_array_equal(line.y, run.distribution.survival(np.array(line.x))[0])
     assert len(three.plot().axes) >= 2
+
+
+@pytest.mark.parametrize(("samples", "draws", "radii"), [(60, 1000, [0, 0.5]), (9000, 10**6, [0.7]), (2, 10, [0, 3])])
+def test_certified_accuracy_is_drawn_as_known_at_every_radius_and_nowhere_above(
+    samples: int, draws: int, radii: list[float]
+) -> None:
+    given = votes("A", 1, samples=samples, draws=draws)
+    (chart,) = views.accuracy_charts(certcal.compare(given, radii=radii))
+    (line,), reached = lines_of(chart), given.radii()
+    end = chart.panels[0].x.high  # type: ignore[union-attr]
+    assert line.steps == "pre"
+    assert line.x[-1] == end
+    assert len(line.x) <= 1602
+    places = np.unique([*np.linspace(0, end, 997), *(r for x in line.x for r in (x, np.nextafter(x, 9)) if r < end)])
+    shown = np.array(line.y)[np.searchsorted(line.x, places, side="left")]
+
+    def truth(at: Any) -> Any:
+        return (given.correct & (reached >= np.expand_dims(at, -1))).mean(axis=-1)
+
+    assert (shown <= truth(places)).all()
+    assert (shown >= truth(np.minimum(end, places + end / 799))).all()  # moved by less than a line is wide
+    if len(line.x) < 500:
+        np.testing.assert_array_equal(shown, truth(places))
+
+
+def test_a_line_through_the_asked_radii_would_be_above_what_is_certified() -> None:
+    # Radii end at 0.46 σ / 0.12; at the asked ones, 0 and 0.5, all is right, and in between a line is nowhere.
+    given = VoteRecord.of([100_000] * 80 + [20_000] * 20, 100_000, np.ones(100), sigma=0.12)
+    (chart,) = views.accuracy_charts(certcal.compare(given, radii=[0, 0.5]))
+    (line,) = lines_of(chart)
+    heights = {r: line.y[int(np.searchsorted(line.x, r))] for r in (0.1, 0.44, 0.46, 0.49)}
+    assert heights == {0.1: 0.8, 0.44: 0.8, 0.46: 0.0, 0.49: 0.0}
+
+
+def test_the_best_over_sigma_is_drawn_as_the_highest_staircase() -> None:
+    small, large = votes("", 1, sigma=0.25), votes("", 2, sigma=1.0)
+    *_, best = views.accuracy_charts(certcal.compare(a=[small, large], radii=[0, 1]))
+    (line,), reached = lines_of(best), (small.radii(), large.radii())
+    for r in (0.0, 0.1, 0.3, 0.5, 0.77, 1.0):
+        shares = [(one.correct & (radii >= r)).mean() for one, radii in zip((small, large), reached, strict=True)]
+        assert line.y[int(np.searchsorted(line.x, r))] == max(shares)
+
+
+def test_what_is_computed_at_some_radii_only_is_marked_there_and_joined_lightly() -> None:
+    for group in calibration_charts(with_confidences()):
+        assert all(line.guide and line.markers and not line.steps for chart in group for line in lines_of(chart))
 
 
 def test_one_run_has_no_verdict_and_no_best_and_nothing_certified_is_drawn() -> None:

@@ -379,6 +379,14 @@ def test_steps_keep_their_height_on_the_side_that_was_asked_for(steps: str, lett
     assert re.sub(r"[^A-Z]", "", found) == letters
 
 
+def test_markers_can_stand_elsewhere_than_the_corners_and_a_guide_is_light() -> None:
+    marked = drawn(Line([0.2, 0.3, 1], [0.6, 0.1, 0], steps="pre", marked=([0, 0.5], [0.6, 0])))
+    assert re.sub(r"[^A-Z]", "", path(marked, "line blue")) == "MHVHVH"
+    assert path(marked, "dot blue").count("M") == 2
+    assert path(drawn(Line([0, 1], [0.2, 0.4], guide=True)), "line blue guide")
+    assert path(drawn(Line([0, 1], [0.2, 0.4], guide=True, markers=False)), "line blue")
+
+
 def test_a_band_runs_there_and_back_in_every_part() -> None:
     x = [0, 0.2, 0.4, 0.6, 0.8]
     found = path(drawn(Band(x, [0.1] * 5, [0.2, 0.2, math.nan, 0.2, 0.2], 2)), "band green")

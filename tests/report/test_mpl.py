@@ -96,6 +96,15 @@ def test_staircases_reach_the_end_of_the_axis(steps, x, y, marked):
     assert line.get_markevery() == marked
 
 
+def test_markers_can_stand_elsewhere_than_the_corners_and_a_guide_is_light():
+    line, dots = axes_of(Line([0.2, 1], [0.6, 0], 1, steps="pre", marked=([0, 0.5, 0.7], [0.6, 0, NAN]))).lines
+    assert (line.get_marker(), dots.get_linestyle()) == ("", "None")
+    np.testing.assert_array_equal(dots.get_xydata(), [(0, 0.6), (0.5, 0)])
+    guide, dots = axes_of(Line([0, 1], [0.2, 0.4], 1, guide=True)).lines
+    assert (guide.get_alpha(), dots.get_alpha()) == (0.55, None)
+    np.testing.assert_array_equal(dots.get_xydata(), [(0, 0.2), (1, 0.4)])
+
+
 def test_bands_fill_between_their_ends():
     (band,) = axes_of(Band([0, 0.5, 1], [0.1, 0.2, 0.3], [0.2, 0.4, 0.6], 2)).collections
     corners = {tuple(np.round(corner, 9)) for corner in band.get_paths()[0].vertices}

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from certcal.smoothing._bands import radii_of_limits
 from certcal.smoothing._certificates import certified_radii
 from certcal.smoothing._counts import Counts
 from certcal.smoothing.robustness import (
+    AccuracySteps,
     PaDistribution,
     VoteRecord,
     average_certified_radius,
@@ -51,6 +53,23 @@ def test_certified_accuracy_from_votes_is_that_of_the_twin(samples, alpha, sigma
     curve = certified_accuracy(record(votes, correct, sigma=sigma).radii(alpha), correct, at)
     radii = [naive.radius(k, N, sigma, alpha) for k in votes]
     assert curve.fractions == tuple(naive.certified_accuracy(radii, correct, r) for r in at)
+
+
+@given(many_votes, many_votes)
+def test_the_staircase_is_the_twin_at_every_radius_and_the_highest_is_the_best_of_two(one, other):
+    stairs, exact = [], []
+    for samples, sigma in ((one, 0.25), (other, 1.0)):
+        votes, correct = [k for k, _ in samples], [c for _, c in samples]
+        known = record(votes, correct, sigma=sigma).radii(0.05)
+        stairs.append(AccuracySteps.of(known, correct))
+        exact.append(partial(naive.certified_accuracy, known.tolist(), correct))
+    ends = [r for steps in stairs for r in steps.radii.tolist()]
+    where = [0.0, 0.05, 0.3, *ends, *np.nextafter(ends, 9.0).tolist(), *np.nextafter(ends, -9.0).tolist(), 5.0]
+    both = AccuracySteps.highest(stairs)
+    for r in where:
+        shares = [twin(r) for twin in exact]
+        assert [float(steps.at(r)) for steps in stairs] == [float(share) for share in shares]
+        assert float(both.at(r)) == float(max(shares))
 
 
 def test_abstentions_stay_in_the_denominator_and_never_count():

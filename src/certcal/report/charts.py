@@ -24,7 +24,9 @@ Look: TypeAlias = "int | str"
 # How many series can be told apart in one picture.
 MOST_SERIES = 8
 # Points of a line that are marked one by one.
-MOST_MARKED = 40
+MOST_MARKED = 41
+# Places of an axis that a picture can tell apart.
+_PLACES = 800
 # Width of an arrow's lane beside the boxes of a graph, in boxes.
 LANE = 0.3
 
@@ -131,6 +133,8 @@ class Line:
     """A line through points, broken where a value is missing; ``steps`` draws a staircase.
 
     With steps "post" the height is y from each x on until the next; with "pre" it is y from the x before up to its own.
+    ``marked`` are the places of markers that are not those of the line. A ``guide`` only leads the eye from marker to
+    marker: it is drawn lightly, since nothing is known between them.
     """
 
     x: Values
@@ -139,6 +143,30 @@ class Line:
     label: str = ""
     steps: str = ""
     markers: bool = True
+    marked: tuple[Values, Values] | None = None
+    guide: bool = False
+
+
+def drawn_steps(x: Values, axis: Axis) -> list[int]:
+    """Which steps of a staircase to draw: of those that no picture can tell apart the first and the last.
+
+    Heights hold up to their own place, so a falling staircase is drawn nowhere above the true one, and below it only
+    between the two.
+    """
+    places = [round(_PLACES * axis.at(value)) for value in x]
+    around = zip([None, *places], places, [*places[1:], None], strict=False)
+    return [step for step, (before, place, after) in enumerate(around) if not before == place == after]
+
+
+def falling_steps(
+    x: Values, y: Values, axis: Axis, look: Look, label: str, marked: tuple[Values, Values] | None = None
+) -> Line:
+    """A falling staircase to the end of an axis; each height holds up to its own place, and beyond the last it is 0."""
+    inside = [(place, height) for place, height in zip(x, y, strict=True) if place < axis.high]
+    rest = next((height for place, height in zip(x, y, strict=True) if place >= axis.high), 0.0)
+    points = [*inside, (axis.high, rest)]
+    kept = [points[step] for step in drawn_steps([place for place, _ in points], axis)]
+    return Line([place for place, _ in kept], [height for _, height in kept], look, label, "pre", marked=marked)
 
 
 @dataclass(frozen=True)
@@ -387,11 +415,12 @@ def curves(
     caption: str = "",
     numbers: Table | None = None,
     looks: Sequence[int] | None = None,
+    guide: bool = False,
 ) -> Chart:
     """Several lines over common places from 0 up: the chart that most answers need."""
     marks: list[Mark] = [cursor] if cursor is not None else []
     marks += [
-        Line(x, line, look, name, markers=len(x) <= MOST_MARKED)
+        Line(x, line, look, name, markers=len(x) <= MOST_MARKED, guide=guide)
         for (name, line), look in zip(series.items(), looks or range(len(series)), strict=True)
     ]
     up = covering([value for line in series.values() for value in line], y_label, most=most)

@@ -79,6 +79,7 @@ _STROKES: dict[str, dict[str, Any]] = {
     "weak": {"color": "0.25", "linewidth": 1.1, "linestyle": (0, (4, 2))},
 }
 
+_GUIDE = {"linewidth": 0.8, "alpha": 0.55}
 _MOST_CHARTS, _MOST_WRITTEN, _MOST_NAMED = 24, 20, 120
 _LONGEST, _LONGEST_TICK, _LONGEST_LEFT = 60, 24, 20
 # In inches: a pixel of a page, a small letter, a line of a legend, the widths of charts, and the widest of several.
@@ -316,7 +317,16 @@ def _line(ax: Any, mark: Line, panel: Panel, options: dict[str, Any]) -> bool:
     elif mark.steps == "pre" and whole.any():
         x, y, marked = np.append(panel.x.low, x), np.append(y[0], y), marked + 1
     drawstyle = f"steps-{mark.steps}" if mark.steps else "default"
-    ax.plot(x, y, drawstyle=drawstyle, markevery=marked.tolist(), **_marked(mark.look), **options)
+    look = _marked(mark.look)
+    if mark.marked is None and not (mark.guide and mark.markers):
+        ax.plot(x, y, drawstyle=drawstyle, markevery=marked.tolist(), **look, **options)
+        return bool(whole.any())
+    light = _GUIDE if mark.guide else {}
+    ax.plot(x, y, drawstyle=drawstyle, **{**look, "marker": "", **light}, **options)
+    if mark.marked is not None:
+        x, y = _at(mark.marked[0], panel.x), _at(mark.marked[1], panel.y)
+        marked = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    ax.plot(x[marked], y[marked], **{**look, "linestyle": "none"}, **options)
     return bool(whole.any())
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
-from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, Segments, Words, ticks, unit
+from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, Segments, Words, drawn_steps, ticks, unit
 from certcal.report.numbers import number
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ P_A = (
 QUANTILES, SHARES = (0.1, 0.25, 0.5, 0.75, 0.9), (0.5, 0.9, 0.99)
 # Probabilities that are marked on the scale of radii, where there is room.
 _MARKED = (0.5, 0.7, 0.9, 0.99, 0.999, 0.9999, 0.99999)
-# Of steps that no picture can tell apart, the last is drawn: this many places on an axis.
-_PLACES, _MOST_STEPS = 800, 100_000
+_MOST_STEPS = 100_000
 _APART = 0.1
 
 
@@ -78,8 +77,7 @@ def _by_radius(sigma: float, draws: int) -> tuple[Axis, list[Mark], Callable[[fl
 def _staircase(line: PaLine, across: Axis, scale: Callable[[float], float]) -> list[Mark]:
     found = line.distribution.curve(_MOST_STEPS)
     x = [scale(p) for p in found.p.tolist()]
-    places = [round(_PLACES * across.at(value)) for value in x]
-    kept = [step for step, place in enumerate(places) if step in (0, len(x) - 1) or place != places[step + 1]]
+    kept = drawn_steps(x, across)
     at, lower, upper = ([values[step] for step in kept] for values in (x, found.lower.tolist(), found.upper.tolist()))
     marks: list[Mark] = []
     if lower != upper:  # a share holds from the place before its own

@@ -267,8 +267,11 @@ def _line(mark: Line, frame: Frame) -> Raw:
         pieces += [start, *(step.format(*point) for point in rest), end] if rest or mark.steps else []
     # A point between two gaps has no line, and would not be seen without a marker.
     marked = [point for run in runs for point in run if mark.markers or len(run) == 1]
+    if mark.marked is not None:
+        marked = [point for run in frame.runs(*mark.marked) for point in run]
     dots = (_marker(_shape(mark.look), x, y) for x, y in marked)
-    return join(_path(_stroke(mark.look), pieces), _path(f"dot {_colour(mark.look)}", dots))
+    stroke = f"{_stroke(mark.look)} guide" if mark.guide and mark.markers else _stroke(mark.look)
+    return join(_path(stroke, pieces), _path(f"dot {_colour(mark.look)}", dots))
 
 
 def _band(mark: Band, frame: Frame) -> Raw:
@@ -456,7 +459,8 @@ def swatch(mark: Mark) -> Raw:
     match mark:
         case Line():
             dot = _path(f"dot {_colour(mark.look)}", [_marker(_shape(mark.look), 14, 7)]) if mark.markers else None
-            return sample(join(_path(_stroke(mark.look), ["M1 7H27"]), dot))
+            light = " guide" if mark.guide and mark.markers else ""
+            return sample(join(_path(f"{_stroke(mark.look)}{light}", ["M1 7H27"]), dot))
         case Segments():
             return sample(_path(_stroke(mark.look), ["M14 1V13" if mark.look == "whisker" else "M1 7H27"]))
         case Points():

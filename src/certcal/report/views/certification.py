@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._text import capital, counted
 from certcal.claims import in_full, round_outward, short_text
-from certcal.report.charts import Chart, Cursor, TextBars, curves
+from certcal.report.charts import Chart, Cursor, Line, Panel, TextBars, curves, falling_steps
 from certcal.report.document import (
     NOTHING,
     Block,
@@ -51,6 +51,7 @@ from certcal.report.views.certified_runs import (
     run_notes,
 )
 from certcal.report.views.worst_case import by_radius
+from certcal.smoothing.robustness import AccuracySteps
 
 if TYPE_CHECKING:
     from certcal.verbs.certification import Certification, CertifiedAt
@@ -64,6 +65,13 @@ _EDGES = {
     "were read off these samples, population bounds are for any edges."
 }
 _SCORES_INSIDE = "Exact where every score lies inside its interval."
+# Of a run every sample's radius is known; of a table only which samples are certified at each of its radii.
+_ACCURACY = {
+    True: "The share of all samples whose prediction is certified and correct: exact at every radius, since the radius "
+    "of every sample is known.",
+    False: "The share of all samples whose prediction is certified and correct; between the marked radii at least that "
+    "of the next larger one, which implies the smaller ones.",
+}
 # A name has the same look in every chart.
 _LOOKS = {
     "claimed": 1,
@@ -271,7 +279,7 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
         {"certified accuracy": [line.summary.accuracy for line in lines]},
         "lower",
         cursor,
-        "The share of all samples whose prediction is certified and correct.",
+        _ACCURACY[found.counts is not None],
         TextBars(
             ("radius", "certified accuracy {bar}", "accuracy ≥", "ECE ≤"),
             [(line.radius_text, line.summary.accuracy.value, None, _beside(line)) for line in lines],
@@ -298,8 +306,23 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
         if found.binary
         else "The largest mean squared distance between confidence and correctness.",
     )
+    accuracy = _stepped(accuracy, lines)
     error = _error_chart(found, lines, cursor)
     return [error, brier] if found.binary else [error, accuracy, everything, brier]
+
+
+def _stepped(chart: Chart, lines: Sequence[CertifiedAt]) -> Chart:
+    """Certified accuracy as the staircase that it is: of a run everywhere, of a table as far as its radii say."""
+    (panel,) = [each for each in chart.panels if isinstance(each, Panel)]
+    (line,) = [mark for mark in panel.marks if isinstance(mark, Line)]
+    known = lines[0].certificates
+    if known is None:
+        made = replace(line, steps="pre", guide=False)
+    else:
+        steps = AccuracySteps.of(known.radii, known.correct)
+        marked = (line.x, line.y) if line.markers else ((), ())
+        made = falling_steps(steps.radii.tolist(), steps.shares.tolist(), panel.x, line.look, line.label, marked)
+    return replace(chart, panels=[replace(panel, marks=[made if mark is line else mark for mark in panel.marks])])
 
 
 def _beside(line: CertifiedAt) -> tuple[str, str]:
@@ -359,6 +382,7 @@ def _chart(
         cursor=cursor,
         caption=caption,
         numbers=Table(columns, rows, title),
+        guide=True,
         looks=[_LOOKS.get(name.split(" (")[0], 0) for name in series],
     )
     return replace(made, bars=bars)

@@ -30,7 +30,9 @@ from certcal.report.views.worst_case import widths_chart
 if TYPE_CHECKING:
     from certcal.verbs.certification import Certification, CertifiedAt
 
-BETWEEN = "Certified at the marked radii; nothing is claimed between them."
+BETWEEN = (
+    "A light line only leads the eye: its values are certified at the marked radii, and nothing is claimed between."
+)
 _INFLUENTIAL, _SHOWN = 12, 4
 _LARGEST_SIDE = 96  # pixels of an image
 # Kinds of certificates that nobody asked for are computed for a figure alone: at this many radii, and at fewer where
@@ -145,6 +147,7 @@ def interval_widths(found: Certification) -> list[Block]:
                 y_label="median width",
                 description=" ".join(f"{kind}: {a} to {b}." for kind, (a, b) in zip(kinds, ends, strict=True)),
                 most=1.0,
+                guide=True,
                 caption=f"The width that half of the certified samples do not exceed.{thinned} {BETWEEN}",
                 numbers=Table(columns, rows, "Quartiles of the widths by radius: 25 %, median, 75 %"),
             )

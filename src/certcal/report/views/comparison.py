@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 _ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
 _CERTIFIED = (
     "Share of all samples that are classified correctly under every perturbation up to the radius, at least, where "
-    "their certified radii hold: each fails with probability at most alpha."
+    "their certified radii hold: each fails with probability at most alpha. Every sample's radius is known, so the "
+    "staircase is exact at every radius; markers are the radii of the tables."
 )
 _SCALE = (
     " By radius, p stands at sigma times its normal quantile (p is written on top): the last per cent takes much of "
@@ -139,11 +140,16 @@ def accuracy_charts(found: Comparison) -> list[Chart]:
     """Certified accuracy by radius: one chart per noise level, and the best over them; one alone for single runs."""
     up, made = unit("certified accuracy"), list[Chart]()
     for sigma in () if _single(found) else found.sigmas:
-        lines = [Curve(place, name, run.curve.values, run.curve.texts) for place, name, run in _members(found, sigma)]
+        lines = [
+            Curve(place, name, run.curve.values, run.curve.texts, run.steps)
+            for place, name, run in _members(found, sigma)
+        ]
         made += curve_charts(f"Certified accuracy, sigma {sigma:g}", found.at, lines, up)
     if _single(found) or len(found.sigmas) > 1:
-        bests = [family.best for family in found.families]
-        lines = [Curve(i, _label(found, i), best.values, best.texts) for i, best in enumerate(bests)]
+        lines = [
+            Curve(i, _label(found, i), each.best.values, each.best.texts, each.steps)
+            for i, each in enumerate(found.families)
+        ]
         title = "Certified accuracy by radius" if _single(found) else "Best certified accuracy over sigma"
         made += curve_charts(title, found.at, lines, up)
     return made

@@ -21,6 +21,7 @@ from certcal.report.charts import (
     Segments,
     Words,
     covering,
+    falling_steps,
     radii_axis,
     ticks,
 )
@@ -28,7 +29,7 @@ from certcal.report.document import NOTHING, Block, Cell, Column, Figures, Headi
 from certcal.report.numbers import number
 
 if TYPE_CHECKING:
-    from certcal.smoothing.robustness import CertifiedCalibration, Comparison
+    from certcal.smoothing.robustness import AccuracySteps, CertifiedCalibration, Comparison
     from certcal.worst_case import CertifiedSummary
 
 MOST_DRAWN = 3 * MOST_SERIES
@@ -37,7 +38,8 @@ _CALIBRATION = (
     "Exact worst cases when every input may be perturbed up to the radius, where the certificates hold. Certified "
     "samples differ between methods and are the easier ones. Over all samples, those without a certificate may have "
     "any confidence and be right or wrong. Skill is the relative gain in Brier score over the best constant "
-    "confidence; at 0 or below, the confidences need not say more than a constant."
+    "confidence; at 0 or below, the confidences need not say more than a constant. Values are computed at the marked "
+    "radii; the light lines only lead the eye, and nothing is claimed between them."
 )
 _BUDGETS = (
     "Estimates of what N noise samples at level alpha would certify, if every sample's votes came in the proportion "
@@ -46,12 +48,16 @@ _BUDGETS = (
 
 
 class Curve(NamedTuple):
-    """One line over radii: its place among all (which decides its look), its name, its values and their texts."""
+    """One line over radii: its place among all (which decides its look), its name, its values and their texts.
+
+    Where the values are known at every radius, ``steps`` are all of them.
+    """
 
     place: int
     name: str
     values: Sequence[float]
     texts: Sequence[str]
+    steps: AccuracySteps | None = None
 
 
 def curve_charts(
@@ -66,8 +72,7 @@ def curve_charts(
         if up.low < 0 < up.high:
             marks.append(Segments([(across.low, 0.0, across.high, 0.0)], "zero"))
         for line in group:
-            look = line.place % MOST_SERIES
-            marks.append(Line(radii, line.values, look, line.name, markers=len(radii) <= MOST_MARKED))
+            marks.append(_line(line, radii, across))
         if not any(value == value for line in group for value in line.values):
             middle = (across.low + across.high) / 2, (up.low + up.high) / 2
             marks.append(Words([middle[0]], [middle[1]], ["nothing is certified here"], "idle"))
@@ -76,6 +81,15 @@ def curve_charts(
         )
         made.append(Chart(title, said, [Panel(across, up, marks, 220)], size=size))
     return made
+
+
+def _line(line: Curve, radii: Sequence[float], across: Axis) -> Line:
+    """A staircase where all of it is known; otherwise markers, and a light line that leads from one to the next."""
+    look, few = line.place % MOST_SERIES, len(radii) <= MOST_MARKED
+    if line.steps is None:
+        return Line(radii, line.values, look, line.name, markers=few, guide=True)
+    marked = (radii, line.values) if few else ((), ())
+    return falling_steps(line.steps.radii.tolist(), line.steps.shares.tolist(), across, look, line.name, marked)
 
 
 def grouped(lines: Sequence[Any]) -> list[list[Any]]:

@@ -146,7 +146,9 @@ def _constant(found: ModelChoice) -> Chart | None:
         y_label="Brier score",
         description=f"{len(lines)} models over samples certified at every radius; their number is in brackets.",
         most=1.0,
-        caption="Samples certified at the largest radius only, so the certified accuracy does not change along a line.",
+        guide=True,
+        caption="Samples certified at the largest radius only, so the certified accuracy does not change along a line. "
+        "Computed at the marked radii; the light lines only lead the eye.",
     )
 
 

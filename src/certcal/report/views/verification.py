@@ -38,6 +38,7 @@ _MEANING = (
     "Whatever becomes of inputs inside their boxes, in this sample and in the population it was drawn from. Nothing "
     "about the model is left to chance: the intervals hold for certain."
 )
+_MARKED = "Computed at the marked sizes; the light lines only lead the eye, and nothing is claimed between."
 _GAP = (
     "The worst case on these samples lies between what the attack reached and what is certified. The distance between "
     "the two is what the verifier does not know."
@@ -99,13 +100,14 @@ def charts(found: Verification) -> Sequence[Chart]:
         certified, reached = [line.worst.value for line in found], [line.reached.value for line in found]
         population = [line.population.value for line in found]
         lines = [
-            Line(x, population, 2, "population, certified"),
-            Line(x, certified, 0, "these samples, certified"),
-            Line(x, reached, 1, "these samples, reached"),
+            Line(x, population, 2, "population, certified", guide=True),
+            Line(x, certified, 0, "these samples, certified", guide=True),
+            Line(x, reached, 1, "these samples, reached", guide=True),
         ]
         axis = covering([0, *certified, *reached, *population], "ECE", most=1.0)
         said = "ECE certified for the population and for these samples, and ECE reached, by multiple of the box"
-        return [Chart("ECE by size of the box", said, [Panel(radii_axis(x, "multiple of the box"), axis, lines)])]
+        panel = Panel(radii_axis(x, "multiple of the box"), axis, lines)
+        return [Chart("ECE by size of the box", said, [panel], _MARKED)]
     one = found.at()
     share = np.linspace(0, 1, 101)
     made = [

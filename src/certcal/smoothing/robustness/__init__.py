@@ -5,6 +5,7 @@ from __future__ import annotations
 from certcal.smoothing.robustness._accuracy import (
     WARNING,
     AccuracyCurve,
+    AccuracySteps,
     AverageCertifiedRadius,
     BestCurve,
     average_certified_radius,
@@ -39,6 +40,7 @@ __all__ = [
     "DEFAULT_BUDGETS",
     "WARNING",
     "AccuracyCurve",
+    "AccuracySteps",
     "AverageCertifiedRadius",
     "BestCurve",
     "Budget",

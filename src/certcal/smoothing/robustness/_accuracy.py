@@ -9,6 +9,7 @@ which of two models is ahead changes with the number of draws.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -82,6 +83,46 @@ class AccuracyCurve:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return document_of(self, "certified accuracy", "values", "texts")
+
+
+@dataclass(frozen=True, eq=False)
+class AccuracySteps:
+    """Certified accuracy at every radius: a falling staircase, known exactly since the radius of every sample is.
+
+    Attributes
+    ----------
+    radii
+        Where it falls, in increasing order.
+    shares
+        At each of them, which is what holds after the one before up to and including its own; beyond the last, 0.
+
+    Examples
+    --------
+    >>> steps = AccuracySteps.of([0.3, 0.8, 0.4], [1, 1, 0])
+    >>> steps.radii.tolist(), steps.at([0.0, 0.3, 0.31, 0.8, 0.81]).round(4).tolist()
+    ([0.3, 0.8], [0.6667, 0.6667, 0.3333, 0.3333, 0.0])
+    """
+
+    radii: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, radii: Any, correct: Any, *, abstained: Any = None) -> AccuracySteps:
+        """The staircase of samples; arguments are those of :func:`certified_accuracy`."""
+        r, c, no_claim = check_radii(radii, correct, abstained)
+        different, counts = np.unique(r[(c == 1) & ~no_claim], return_counts=True)
+        return cls(different, np.cumsum(counts[::-1])[::-1] / r.size)
+
+    @classmethod
+    def highest(cls, several: Iterable[AccuracySteps]) -> AccuracySteps:
+        """The highest of several staircases at each radius, such as of one method's runs at several noise levels."""
+        every = list(several)
+        radii = np.unique(np.concatenate([each.radii for each in every]))
+        return cls(radii, np.max([each.at(radii) for each in every], axis=0))
+
+    def at(self, radius: Any) -> NDArray[np.float64]:
+        """Certified accuracy at any radius."""
+        return np.append(self.shares, 0.0)[np.searchsorted(self.radii, np.asarray(radius, np.float64), side="left")]
 
 
 @dataclass(frozen=True)

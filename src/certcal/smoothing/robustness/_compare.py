@@ -20,6 +20,7 @@ from certcal.claims import short_text
 from certcal.result import Result
 from certcal.smoothing.robustness._accuracy import (
     AccuracyCurve,
+    AccuracySteps,
     AverageCertifiedRadius,
     BestCurve,
     average_certified_radius,
@@ -58,6 +59,8 @@ class Compared:
         Certified accuracy; of a log by the fewest votes that its printed radii allow, so at least this.
     printed
         The same by a log's radii as printed: above ``curve`` where they were rounded up. Of a run, ``curve``.
+    steps
+        ``curve`` at every radius.
     average
         Average certified radius, with its warning; of a log by its radii as printed.
     distribution
@@ -76,6 +79,7 @@ class Compared:
     n_abstained: int
     curve: AccuracyCurve
     printed: AccuracyCurve
+    steps: AccuracySteps
     average: AverageCertifiedRadius
     distribution: PaDistribution
     notes: tuple[str, ...] = ()
@@ -121,6 +125,11 @@ class RunFamily:
     def sigmas(self) -> tuple[float, ...]:
         """Noise levels, smallest first."""
         return tuple(run.sigma for run in self.runs)
+
+    @property
+    def steps(self) -> AccuracySteps:
+        """``best`` at every radius."""
+        return AccuracySteps.highest(run.steps for run in self.runs)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -368,7 +377,7 @@ def _default_radii(radii: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 def _compared(
     source: Any, record: VoteRecord, radii: NDArray[np.float64], alpha: float, at: NDArray[np.float64]
 ) -> Compared:
-    draws = int(record.draws.min()), int(record.draws.max())
+    draws, sure = (int(record.draws.min()), int(record.draws.max())), record.radii(alpha)
     trivial = trivial_average_radius(record.label, sigma=record.sigma, n=draws[1], alpha=alpha)
     return Compared(
         name=record.name,
@@ -377,8 +386,9 @@ def _compared(
         alpha=alpha,
         n=len(record),
         n_abstained=int(np.isnan(radii).sum()),
-        curve=certified_accuracy(record.radii(alpha), record.correct, at, name=record.name),
+        curve=certified_accuracy(sure, record.correct, at, name=record.name),
         printed=certified_accuracy(radii, record.correct, at, name=record.name),
+        steps=AccuracySteps.of(sure, record.correct),
         average=average_certified_radius(
             radii, record.correct, trivial=trivial, name=record.name, as_printed=hasattr(source, "record")
         ),
