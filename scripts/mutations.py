@@ -86,6 +86,13 @@ MUTATIONS = (
         'np.searchsorted(inner[:-1], values.astype(np.float64), "left")',
         "tests/test_kernels.py::test_both_ways_give_the_same_bits",
     ),
+    mutation(
+        "kernels: a run half as heavy as a bin is taken to have one of its own",
+        "_kernels/sorted_bins.py",
+        "if heavy >= total if whole else",
+        "if 2 * heavy >= total if whole else",
+        "tests/metrics/test_sweep.py::test_tied_scores_have_the_bins_of_the_definition",
+    ),
     # ------------------------------------------------------------------------------------------------- the worst case
     mutation(
         "worst case: correct samples only just reach a bin",

@@ -152,23 +152,29 @@ def equal_mass_ece(confidence: Any, correct: Any, bins: int = 15, closed: str = 
     return ece_of(groups(confidence, correct, edges, closed, w))
 
 
-def sweep_ece(confidence: Any, correct: Any, w: Any = None) -> tuple[float, bool]:
-    """Add bins one at a time until an accuracy falls; the error before that, and whether one fell at all.
+def sweep_ece(confidence: Any, correct: Any, w: Any = None) -> float:
+    """Add bins one at a time until an accuracy falls; the error before that.
 
-    Without weights there is no need to go beyond one bin per sample: all distinct confidences are then apart.
+    Without weights there is no need to go beyond one bin per sample: all distinct confidences are then apart. With
+    weights they may not be, and are where even they do not fall.
     """
     kept = [sample for sample in samples(confidence, correct, w) if sample[2] > 0]
     z = np.array([float(value) for value, _, _ in kept])
     c = np.array([outcome for _, outcome, _ in kept])
     heavy = np.array([float(weight) for _, _, weight in kept])
+
+    def falls(found: list[list[Sample]]) -> bool:
+        heights = [accuracy_of(group) for group in found]
+        return any(after < before * (1 - SLACK) for before, after in pairwise(heights))
+
     best = [kept]
     for bins in range(2, len(kept) + 1):
         found = [group for group in groups(z, c, equal_mass_edges(z, bins, "left", heavy), "left", heavy) if group]
-        heights = [accuracy_of(group) for group in found]
-        if any(after < before * (1 - SLACK) for before, after in pairwise(heights)):
-            return ece_of(best), True
+        if falls(found):
+            return ece_of(best)
         best = found
-    return ece_of(best), False
+    apart = [[sample for sample in kept if sample[0] == value] for value in sorted({sample[0] for sample in kept})]
+    return ece_of(best if falls(apart) else apart)
 
 
 def classwise(probabilities: Any, labels: Any, error: Callable[[Any, Any], float]) -> float:

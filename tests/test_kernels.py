@@ -82,11 +82,10 @@ class Draw:
 
 def _rising(d: Draw) -> tuple:
     values, c = d.sorted()
-    limits = float(values[c == 1].min(initial=1.0)), float(values[c == 0].max(initial=0.0))
     if d.rng.random() < 0.5:
-        return values, np.empty(0), values[c == 0], np.empty(0), *limits, 1e-12
+        return values, values[c == 1], np.empty(0), np.empty(0), 1e-12
     w = 0.1 + d.rng.random(d.n)
-    return values, np.cumsum(w), values[c == 0], np.append(np.cumsum(w[c == 0]), []), *limits, 1e-12
+    return values, values[c == 1], np.cumsum(w[c == 0]), np.cumsum(w[c == 1]), 1e-12
 
 
 def _moment(d: Draw, *more: object) -> tuple:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal import _threads
+from certcal._kernels.sorted_bins import most_rising_bins
 from certcal.metrics import equal_mass_ece, sweep_ece
 from certcal.metrics.binned import sweep_bins
 from tests import naive
@@ -19,9 +20,7 @@ CLOSE = {"rel": 1e-12, "abs": 1e-12}
 @given(naive.weighted(25))
 def test_the_error_agrees_with_its_definition(data):
     z, c, w = data
-    expected, fell = naive.sweep_ece(z, c, w)
-    assume(fell or w is None)  # with weights and no fall see the test about whole weights
-    assert sweep_ece(z, c, sample_weight=w) == pytest.approx(expected, **CLOSE)
+    assert sweep_ece(z, c, sample_weight=w) == pytest.approx(naive.sweep_ece(z, c, w), **CLOSE)
 
 
 @settings(max_examples=150)
@@ -31,20 +30,48 @@ def test_the_error_of_mostly_sorted_outcomes_agrees_with_its_definition(seed, n,
     rng = np.random.default_rng(seed)
     z = rng.random(n)
     c = np.where(rng.random(n) < mixed * 0.3, rng.random(n) < 0.5, z > 0.5).astype(np.uint8)
-    assert sweep_ece(z, c) == pytest.approx(naive.sweep_ece(z, c)[0], **CLOSE)
+    assert sweep_ece(z, c) == pytest.approx(naive.sweep_ece(z, c), **CLOSE)
 
 
 def most_rising(z, c):
-    """The number of equal-mass bins before an accuracy falls for the first time, by sorting and counting."""
+    """The number of equal-mass bins before an accuracy falls for the first time, by sorting and counting; 0 if none."""
     order = np.argsort(z, kind="stable")
     z, right = z[order], np.concatenate(([0], np.cumsum(c[order], dtype=np.int64)))
     bins = 1
-    while True:
+    while bins < z.size:
         edges = z[[k * z.size // (bins + 1) for k in range(1, bins + 1)]]
         ends = np.unique(np.concatenate(([0], np.searchsorted(z, edges, side="left"), [z.size])))
         if (np.diff(np.diff(right[ends]) / np.diff(ends)) < -1e-12).any():
             return bins
         bins += 1
+    return 0
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2**32), st.integers(2, 60), st.integers(0, 3))
+def test_tied_scores_have_the_bins_of_the_definition(seed, n, rare):
+    # Few values whose accuracies rise, but for a few samples; and rare values between and beyond them.
+    rng = np.random.default_rng(seed)
+    z = np.round(rng.random(n), 1)
+    z[: min(rare, n)] = rng.random(min(rare, n)) ** rng.choice([0.02, 1.0, 50.0])
+    c = np.zeros(n, np.uint8)
+    for value in np.unique(z):
+        same = np.flatnonzero(z == value)
+        c[same[: round(value * same.size)]] = 1
+    c[rng.integers(n)] ^= rng.random() < 0.7
+    given = np.sort(z), np.sort(z[c == 1]), np.empty(0), np.empty(0), 1e-12
+    assert most_rising_bins.compiled(*given) == most_rising_bins.interpreted(*given) == most_rising(z, c)
+
+
+def test_ties_end_the_sweep_where_it_ends_by_counting():
+    n = 100_000
+    z = np.repeat(np.arange(1, 10) / 10, n // 10)
+    right = np.concatenate([np.arange(n // 10) < k * n // 100 for k in range(1, 10)])
+    assert sweep_bins(z, right.astype(np.uint8), None) is None  # no number of bins makes them fall
+    # The last two samples are apart from the rest as soon as a bin holds two.
+    z, c = np.append(z, [1.0, 1.0]), np.append(right, [0, 1]).astype(np.uint8)
+    assert sweep_bins(z, c, None) == z.size // 2 - 1
+    assert sweep_bins(z, c, np.ones(z.size)) == z.size // 2 - 1
 
 
 @pytest.mark.parametrize("dtype", naive.DTYPES)

@@ -142,142 +142,197 @@ def score_sums(
             counts[kind, b, 0], counts[kind, b, 1], totals[kind, b] = end - begin, found, total
 
 
+# The sweep reads runs, the distinct values: row r of ``up_to`` has the weight (or number) of wrong and of correct
+# samples below run r. A bin is a range of runs and starts at a run that holds one of the inner edges.
+#
+# Accuracies that rise from run to run rise from bin to bin, whatever the bins: the accuracy of a range of runs lies
+# between those of its first and of its last. So one look at the runs says whether any number of bins will fall.
+
+
 @njit
-def _below(values: Any, bound: Any) -> Any:
-    """How many of the sorted values are below the bound."""
-    low, high = 0, values.size
+def _sum_runs(values: Any, right: Any, running_wrong: Any, running_right: Any, up_to: Any) -> Any:
+    """Fill ``up_to`` from the sorted values of all and of the correct samples; how many runs there are."""
+    runs, passed = 0, 0
+    up_to[0] = 0.0
+    for i in range(values.size):
+        if i + 1 < values.size and values[i + 1] == values[i]:
+            continue
+        while passed < right.size and right[passed] <= values[i]:
+            passed += 1
+        runs, wrong = runs + 1, i + 1 - passed
+        if running_right.size + running_wrong.size == 0:
+            up_to[runs, 0], up_to[runs, 1] = wrong, passed
+        else:
+            up_to[runs, 0] = running_wrong[wrong - 1] if wrong > 0 else 0.0
+            up_to[runs, 1] = running_right[passed - 1] if passed > 0 else 0.0
+    return runs
+
+
+@njit(inline="always")
+def _before(up_to: Any, run: Any) -> Any:
+    """Weight below a run."""
+    return up_to[run, 0] + up_to[run, 1]
+
+
+@njit(inline="always")
+def _falls(up_to: Any, first: Any, begin: Any, end: Any, slack: Any) -> Any:
+    """Whether the runs from ``begin`` to ``end`` have a lower accuracy than those from ``first`` to ``begin``."""
+    before_right, right = up_to[begin, 1] - up_to[first, 1], up_to[end, 1] - up_to[begin, 1]
+    before, weight = before_right + (up_to[begin, 0] - up_to[first, 0]), right + (up_to[end, 0] - up_to[begin, 0])
+    return right * before < before_right * weight * (1.0 - slack)
+
+
+@njit
+def _edge(up_to: Any, whole: Any, k: Any, bins: Any, slack: Any) -> Any:
+    """The run that holds inner edge k of so many equal-mass bins; ``whole`` stands for numbers of samples."""
+    low, high = 0, up_to.shape[0] - 2
+    total = _before(up_to, high + 1)
+    share = np.float64(k * int(total) // bins) if whole else (k / bins + slack) * total
     while low < high:
         middle = (low + high) >> 1
-        if values[middle] < bound:
-            low = middle + 1
-        else:
+        if _before(up_to, middle + 1) > share:
             high = middle
+        else:
+            low = middle + 1
     return low
 
 
 @njit
-def _first_beyond(running: Any, share: Any) -> Any:
-    """First position at which the running weight exceeds the share."""
-    low, high = 0, running.size - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if running[middle] > share:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+def _holds_edge(up_to: Any, whole: Any, run: Any, bins: Any, slack: Any) -> Any:
+    """Whether a run holds an inner edge of so many bins. A bin starts at the first run and at the end of all anyway."""
+    if run in (0, up_to.shape[0] - 1):
+        return True
+    start, end, total = _before(up_to, run), _before(up_to, run + 1), _before(up_to, up_to.shape[0] - 1)
+    if whole:
+        k = -(-int(start) * bins // int(total))
+        return k * int(total) < int(end) * bins
+    k = max(1, int((start / total - slack) * bins))
+    while k > 1 and ((k - 1) / bins + slack) * total >= start:
+        k -= 1
+    while (k / bins + slack) * total < start:
+        k += 1
+    return k < bins and (run == up_to.shape[0] - 2 or (k / bins + slack) * total < end)
 
 
 @njit
-def _edge(values: Any, running: Any, k: Any, bins: Any, slack: Any) -> Any:
-    """Inner edge k of so many equal-mass bins; ``running`` is empty when there are no weights."""
-    if running.size == 0:
-        return values[k * values.size // bins]
-    total = running[-1]
-    return values[_first_beyond(running, (k / bins + slack) * total)]
+def _rises(up_to: Any, whole: Any, bins: Any, first: Any, last: Any, slack: Any) -> Any:
+    """Whether the accuracies of so many equal-mass bins never fall, edge by edge.
 
-
-@njit
-def _before(values: Any, running: Any, bound: Any) -> Any:
-    """Weight (or number) of the sorted values below the bound."""
-    number = _below(values, bound)
-    if running.size == 0:
-        return np.float64(number)
-    return running[number - 1] if number > 0 else 0.0
-
-
-@njit
-def rises(
-    values: Any,
-    running: Any,
-    wrong: Any,
-    running_wrong: Any,
-    bins: Any,
-    lowest_right: Any,
-    highest_wrong: Any,
-    slack: Any,
-) -> Any:
-    """Whether the accuracies of so many equal-mass bins never fall; empty bins are passed over.
-
-    Bins below every correct sample have accuracy 0 and those above every wrong one 1: only those between matter.
+    Bins below ``first``, the first run with a correct sample, have accuracy 0 and those above ``last``, the last with a
+    wrong one, 1: only those between matter.
     """
-    total = np.float64(values.size) if running.size == 0 else running[-1]
-    first = int(_before(values, running, lowest_right) / total * bins) - 1
-    start = 0.0
-    start_wrong = 0.0
-    if first > 0:
-        bound = _edge(values, running, first, bins, slack)
-        start = _before(values, running, bound)
-        start_wrong = _before(wrong, running_wrong, bound)
-    else:
-        first = 0
-    before = 0.0
-    before_right = 0.0
-    for k in range(first + 1, bins + 1):
-        if k < bins:
-            bound = _edge(values, running, k, bins, slack)
-            stop = _before(values, running, bound)
-            stop_wrong = _before(wrong, running_wrong, bound)
-        else:
-            bound = 2.0
-            stop = total
-            stop_wrong = np.float64(wrong.size) if running.size == 0 else running_wrong[-1]
-        weight = stop - start
-        if weight > 0.0:
-            right = weight - (stop_wrong - start_wrong)
-            if before > 0.0 and right * before < before_right * weight * (1.0 - slack):
-                return False
-            before, before_right = weight, right
-            start, start_wrong = stop, stop_wrong
-            if bound > highest_wrong:
-                return True
+    runs = up_to.shape[0] - 1
+    k = max(0, int(_before(up_to, first) / _before(up_to, runs) * bins) - 1)
+    begin = _edge(up_to, whole, k, bins, slack) if k > 0 else 0
+    before = -1
+    while begin <= last:
+        k += 1
+        end = _edge(up_to, whole, k, bins, slack) if k < bins else runs
+        if end == begin:
+            continue
+        if before >= 0 and _falls(up_to, before, begin, end, slack):
+            return False
+        before, begin = begin, end
     return True
 
 
-def _rises(
-    values: Any, running: Any, wrong: Any, running_wrong: Any, bins: Any, right_from: Any, wrong_to: Any, slack: Any
-) -> Any:
-    n, weighted = values.size, running.size > 0
-
-    def before(values: Any, running: Any, bounds: Any) -> Any:
-        number = np.searchsorted(values, bounds)
-        return np.append(0.0, running)[number] if weighted else number.astype(np.float64)
-
-    total = running[-1] if weighted else np.float64(n)
-    first = max(0, int(before(values, running, right_from) / total * bins) - 1)
-    k = np.arange(max(first, 1), bins)
-    picks = (
-        np.minimum(np.searchsorted(running, (k / bins + slack) * total, "right"), n - 1) if weighted else k * n // bins
-    )
-    bounds = np.append(values[picks], 2.0)
-    ends = np.append(before(values, running, bounds[:-1]), total)
-    every = running_wrong[-1] if weighted else np.float64(wrong.size)
-    wrong_ends = np.append(before(wrong, running_wrong, bounds[:-1]), every)
-    if first == 0:
-        bounds, ends, wrong_ends = np.append(0.0, bounds), np.append(0.0, ends), np.append(0.0, wrong_ends)
-    filled = np.append(0, 1 + np.flatnonzero(np.diff(ends) > 0))
-    # Up to the first bin that reaches beyond every wrong sample.
-    filled = filled[: 2 + int(np.argmax(bounds[filled[1:]] > wrong_to))]
-    weight = np.diff(ends[filled])
-    right = weight - np.diff(wrong_ends[filled])
-    return not (right[1:] * weight[:-1] < right[:-1] * weight[1:] * (1.0 - slack)).any()
+@njit
+def _rises_within(up_to: Any, whole: Any, bins: Any, pieces: Any, slack: Any) -> Any:
+    """The same, run by run, for the bins that start in one of the pieces, ranges of runs."""
+    for p in range(pieces.shape[0]):
+        run = begin = pieces[p, 0]
+        while not _holds_edge(up_to, whole, begin, bins, slack):
+            begin -= 1
+        before = -1
+        while begin < pieces[p, 1]:
+            run += 1
+            if _holds_edge(up_to, whole, run, bins, slack):
+                if before >= 0 and _falls(up_to, before, begin, run, slack):
+                    return False
+                before, begin = begin, run
+    return True
 
 
-def _most_rising_bins(values: Any, running: Any, wrong: Any, running_wrong: Any, *limits: Any) -> Any:
-    bins = 1
-    while bins < values.size and _rises(values, running, wrong, running_wrong, bins + 1, *limits):
-        bins += 1
-    return bins
+@njit
+def _changing(up_to: Any, whole: Any, bins: Any, first: Any, last: Any, slack: Any) -> Any:
+    """Pieces of the runs from ``first`` to ``last``, outside of which so many bins, or more, are single runs.
+
+    A run that is as heavy as a bin holds an edge, now and with more bins. Around the lighter ones, two runs before and
+    one behind belong to the bins that are compared.
+    """
+    pieces = np.empty((last - first + 1, 2), np.int64)
+    found, runs = 0, up_to.shape[0] - 1
+    total = _before(up_to, runs)
+    for run in range(max(1, first - 1), min(last + 3, runs)):
+        start = _before(up_to, run)
+        heavy = (_before(up_to, run + 1) - start) * bins
+        if heavy >= total if whole else heavy >= total * (1 + 1e-6) and start > 2 * slack * total:
+            continue
+        begin, end = max(first, run - 2), min(last, run + 1) + 1
+        if found > 0 and begin <= pieces[found - 1, 1]:
+            pieces[found - 1, 1] = max(end, pieces[found - 1, 1])
+        elif begin < end:
+            pieces[found, 0], pieces[found, 1] = begin, end
+            found += 1
+    return pieces[:found]
+
+
+def _most_rising_bins(values: Any, right: Any, running_wrong: Any, running_right: Any, slack: Any) -> Any:
+    n, whole = values.size, running_right.size + running_wrong.size == 0
+    last = np.append(np.flatnonzero(values[1:] != values[:-1]), n - 1)
+    passed = np.append(0, np.searchsorted(right, values[last], "right"))
+    up_to = np.stack((np.append(0, last + 1) - passed, passed)).astype(np.float64)
+    if not whole:
+        sums = (np.append(0.0, running_wrong), np.append(0.0, running_right))
+        up_to = np.stack([each[count.astype(np.int64)] for each, count in zip(sums, up_to, strict=True)])
+    runs, ends = last.size, up_to.sum(axis=0)[1:]
+
+    def falls(starts: Any, slack: Any) -> Any:
+        wrong, height = np.diff(up_to[:, np.append(starts, runs)])
+        weight = height + wrong
+        return (height[1:] * weight[:-1] < height[:-1] * weight[1:] * (1.0 - slack)).any()
+
+    if not falls(np.arange(runs), 0.0 if whole else slack):
+        return 0
+    for bins in range(2, n + 1):
+        k = np.arange(1, bins)
+        shares = k * n // bins if whole else (k / bins + slack) * ends[-1]
+        if falls(np.unique(np.append(0, np.minimum(np.searchsorted(ends, shares, "right"), runs - 1))), slack):
+            return bins - 1
+    return n
 
 
 @njit(patience=FEW, in_numpy=_most_rising_bins)
-def most_rising_bins(
-    values: Any, running: Any, wrong: Any, running_wrong: Any, lowest_right: Any, highest_wrong: Any, slack: Any
-) -> Any:
-    """Bins are added one at a time until an accuracy falls; the number before that."""
+def most_rising_bins(values: Any, right: Any, running_wrong: Any, running_right: Any, slack: Any) -> Any:
+    """Bins are added one at a time until an accuracy falls; the number before that, and 0 if none will ever fall.
+
+    ``values`` and ``right``, those of correct samples, are sorted; running weights are empty where there are none.
+    """
+    whole = running_right.size + running_wrong.size == 0
+    up_to = np.empty((values.size + 1, 2))
+    runs = _sum_runs(values, right, running_wrong, running_right, up_to)
+    up_to = up_to[: runs + 1]
+    first, last, rising = runs, -1, True
+    for run in range(runs):
+        first = min(first, run) if up_to[run + 1, 1] > up_to[run, 1] else first
+        last = run if up_to[run + 1, 0] > up_to[run, 0] else last
+        rising = rising and not (run > 0 and _falls(up_to, run - 1, run, run + 1, 0.0 if whole else slack))
+    if rising:
+        return 0
     bins = 1
-    while bins < values.size and rises(
-        values, running, wrong, running_wrong, bins + 1, lowest_right, highest_wrong, slack
-    ):
+    while bins + 1 < runs and _rises(up_to, whole, bins + 1, first, last, slack):
+        bins += 1
+    if bins + 1 < runs:
+        return bins
+    # From here on most runs have a bin of their own; only where they do not, something is left to look at.
+    everything = np.array([[first, last + 1]])
+    pieces, until = everything, 0
+    while bins < values.size:
+        if bins + 1 > until:
+            if not _rises_within(up_to, whole, bins + 1, everything, slack):
+                return bins
+            pieces, until = _changing(up_to, whole, bins + 1, first, last, slack), bins + 1 + bins // 8
+        elif not _rises_within(up_to, whole, bins + 1, pieces, slack):
+            return bins
         bins += 1
     return bins

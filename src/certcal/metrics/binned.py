@@ -128,7 +128,8 @@ def sweep_ece(confidence: Any, correct: Any, *, sample_weight: Any = None) -> fl
     """Equal-mass calibration error with as many bins as keep the accuracies rising (Roelofs et al. 2022).
 
     Bins are added one at a time until the accuracy of a bin falls below that of the bin before it. Bins are closed on
-    the left and equal confidences share one, as in :func:`equal_mass_ece`.
+    the left and equal confidences share one, as in :func:`equal_mass_ece`. Where accuracies rise from each distinct
+    confidence to the next, those of no bins fall, and each distinct confidence has a bin of its own.
 
     Parameters
     ----------
@@ -158,22 +159,14 @@ def sweep_bins(z: NDArray[Any], c: NDArray[np.uint8], w: NDArray[np.float64] | N
     """
     from certcal._kernels.sorted_bins import most_rising_bins
 
-    values = kernel_float(z)
-    none = np.empty(0)
-    if w is not None:
-        values, c, w = values[w > 0], c[w > 0], w[w > 0]
-    wrong = values[c == 0]
-    right = values[c == 1]
-    if wrong.size == 0 or right.size == 0 or right.min() >= wrong.max():
-        return None  # sorted by correctness
-    limits = (float(right.min()), float(wrong.max()))
-    del right
+    values, none = kernel_float(z), np.empty(0)
     if w is None:
-        wrong.sort()
-        return int(most_rising_bins(np.sort(values), none, wrong, none, *limits, SLACK))
+        return int(most_rising_bins(np.sort(values), np.sort(values[c == 1]), none, none, SLACK)) or None
+    values, c, w = values[w > 0], c[w > 0], w[w > 0]
     order = np.argsort(values, kind="stable")
     values, c, w = values[order], c[order], w[order]
-    return int(most_rising_bins(values, np.cumsum(w), values[c == 0], np.cumsum(w[c == 0]), *limits, SLACK))
+    running = [np.cumsum(w[c == outcome]) for outcome in (0, 1)]
+    return int(most_rising_bins(values, values[c == 1], *running, SLACK)) or None
 
 
 def _table(confidence: Any, correct: Any, bins: int, edges: Any, closed: str, sample_weight: Any) -> BinTable:

@@ -112,9 +112,15 @@ class Extremes:
     def look(self, z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> None:
         """Second pass: keep the samples of a block that lie in such a bucket."""
         chosen = wanted_positions(z, self._wanted, self._grid)
-        weights = np.zeros((chosen.size, 2))
-        weights[np.arange(chosen.size), c[chosen]] = 1.0 if w is None else w[chosen]
-        self._kept.add(z[chosen].astype(np.float64), weights)
+        values, right = z[chosen].astype(np.float64), c[chosen] == 1
+        for outcome, here in enumerate((~right, right)):
+            if w is None:  # many may be equal: sorted as numbers, which is several times as fast as with their places
+                found, heavy = np.unique(values[here], return_counts=True)
+            else:
+                found, heavy = values[here], w[chosen[here]]
+            weights = np.zeros((found.size, 2))
+            weights[:, outcome] = heavy
+            self._kept.add(found, weights)
 
     @property
     def kept(self) -> int:
