@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
@@ -23,11 +24,19 @@ def processes(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
 
+def made_with(*packages: str) -> str:
+    """The versions that made some numbers: certcal's with its commit, which a version under way does not tell."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short=7", "HEAD"], cwd=RESULTS, capture_output=True, text=True, check=True
+    )
+    used = [f"certcal {version('certcal')} at commit {commit.stdout.strip()}"]
+    return ", ".join((*used, *(f"{each} {version(each)}" for each in packages)))
+
+
 def write_results(name: str, command: str, tables: str, *packages: str) -> None:
     """Put tables between the markers of a page, under the command and the versions they were made with."""
     page = RESULTS / f"{name}.md"
-    used = ", ".join(f"{each} {version(each)}" for each in ("certcal", *packages))
-    stamp = f"`{command}`, {used}, Python {platform.python_version()}, {os.cpu_count()} cores"
+    stamp = f"`{command}`, {made_with(*packages)}, Python {platform.python_version()}, {os.cpu_count()} cores"
     text = page.read_text("utf-8")
     before, after = text.split(_BEGIN)[0], text.split(_END)[1]
     page.write_text(f"{before}{_BEGIN}\n{stamp}\n\n{tables}\n{_END}{after}", encoding="utf-8")

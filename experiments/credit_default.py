@@ -40,13 +40,18 @@ def held_out(n: int, tested: int) -> Any:
     return test
 
 
-def credit(path: Path, out: Path) -> None:
-    """Write credit.csv (gradient boosting) and credit_old.csv (logistic regression)."""
+def read_credit(path: Path) -> tuple[Any, Any, dict[str, Any]]:
+    """Outcomes, features, and the features by name."""
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     table = dict(zip(header, np.array(rows, np.float64).T, strict=True))
     outcome = table.pop("default").astype(np.int64)
-    features = np.stack(list(table.values()), axis=1)
+    return outcome, np.stack(list(table.values()), axis=1), table
+
+
+def credit(path: Path, out: Path) -> None:
+    """Write credit.csv (gradient boosting) and credit_old.csv (logistic regression)."""
+    outcome, features, table = read_credit(path)
     test = held_out(outcome.size, TESTED)
     about = {
         "id": np.flatnonzero(test),
@@ -62,6 +67,16 @@ def credit(path: Path, out: Path) -> None:
     for name, model in models.items():
         score = model.fit(features[~test], outcome[~test]).predict_proba(features[test])[:, 1]
         write(out / name, {"score": score, **about})
+
+
+def example(path: Path, out: Path) -> None:
+    """Write example.csv, the table that certcal bundles: 2,000 of the held-out customers, scored by XGBoost."""
+    from xgboost import XGBClassifier
+
+    outcome, features, _ = read_credit(path)
+    test = held_out(outcome.size, TESTED)
+    score = XGBClassifier(random_state=0).fit(features[~test], outcome[~test]).predict_proba(features[test])[:, 1]
+    write(out / "example.csv", {"score": [f"{each:.4f}" for each in score[:2_000]], "default": outcome[test][:2_000]})
 
 
 def spam(folder: Path, out: Path) -> None:
@@ -98,6 +113,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     if options.credit is not None:
         credit(options.credit, options.out)
+        example(options.credit, options.out)
     if options.mails is not None:
         spam(options.mails, options.out)
 

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from _running import made_with
 from numpy.typing import NDArray
 
 from certcal import bounds
@@ -403,7 +404,7 @@ def main() -> None:
         for function in functions
         for method in methods
     }
-    tables = {"excess": excess_table(curves), "rates": rate_table(curves), "time": [time_text(rows)]}
+    tables = {"excess": excess_table(curves), "rates": rate_table(curves), "time": [f"{made_with('numpy', 'scipy')}. {time_text(rows)}"]}
     real: list[str] = []
     for name, path, read in (("credit default", options.credit, credit_scores), ("spam", options.spam, spam_scores)):
         if path:

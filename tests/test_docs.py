@@ -9,23 +9,27 @@ behaves as a process of its own is tested in ``tests/cli/test_process.py``.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import io
 import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from types import ModuleType
 from unittest import mock
 
+import click
 import pytest
 
 import certcal
-from certcal.cli import main
+from certcal.cli import cli, main
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -33,6 +37,8 @@ FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```\s*?$", re.MULTILINE
 MISSED = re.compile(r"^([ \t]+```|[ \t]*~~~)[ \t]*(python|console)", re.MULTILINE)
 EXIT = re.compile(r"<!-- exit code (\d+) -->\s*\Z")
 MARK = re.compile(r"<!-- (?:([\w-]+): (begin|end)|(begin|end): ([\w-]+)) -->")
+INLINE = re.compile(r"`(certcal\s[^`]+)`")
+SHELL = re.compile(r"(?:^|[|;&] *|: )((?:certcal) .*)$")
 # Kinds of fences that are not run, because nothing in them could be.
 INERT = {"text", "bash", "json", "csv", "yaml", "mermaid", "toml", "bibtex", ""}
 
@@ -283,3 +289,126 @@ def test_dots_stand_for_what_a_page_leaves_out_and_for_nothing_else(shown: str, 
 
 def test_a_command_may_go_over_several_lines() -> None:
     assert commands("$ certcal a \\\n    b\nout\n$ certcal c\n") == [("certcal a     b", "out\n"), ("certcal c", "")]
+
+
+def command_lines(page: str) -> Iterator[tuple[str, bool]]:
+    """Commands that a page tells its readers to write, and whether each is a whole line rather than a part of prose."""
+    prose = FENCE.sub("", page)
+    yield from ((" ".join(found[1].split()), False) for found in INLINE.finditer(prose))
+    for block in blocks(page):
+        if block.kind == "console":
+            yield from ((command, True) for command, _ in commands(block.text) if not block.exit_code)
+        elif block.kind in ("bash", "yaml"):
+            lines = re.sub(r"\\\n\s*", " ", block.text).splitlines()
+            yield from ((found[1], True) for line in lines if (found := SHELL.search(line)))
+
+
+def refused_line(line: str, whole: bool) -> str | None:
+    """What the program says against a command line, without running it; what prose leaves out is not missed."""
+    words = shlex.split(line, comments=True)
+    ends = [place for place, word in enumerate(words) if word in ("|", ">", "&&", "||", ";")]
+    words = words[1 : min(ends, default=None)]
+    follows = zip(words, ["", *words], strict=False)  # after an option … stands for its value, elsewhere for anything
+    words = [word for word, before in follows if word.strip("….[]") or before.startswith("-")]
+    command: click.Command = cli
+    context = click.Context(cli, info_name="certcal")
+    while words and isinstance(command, click.Group) and not words[0].startswith("-"):
+        name = words.pop(0)
+        if name.isupper():  # COMMAND stands for any
+            return None
+        known = command.get_command(context, name)
+        if known is None:
+            return f"there is no command {name!r}"
+        command, context = known, click.Context(known, context, name)
+    try:
+        if words and not {"-h", "--help", "-V", "--version"} & {*words}:
+            command.make_context(context.info_name, list(words), context.parent)
+    except click.MissingParameter as error:
+        return error.format_message() if whole and "…" not in line else None
+    except click.UsageError as error:
+        return None if "'…'" in error.format_message() else error.format_message()
+    return None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_on_a_page_is_one_that_the_program_takes(page: Path) -> None:
+    lines = command_lines(page.read_text("utf-8"))
+    assert {line: said for line, whole in lines if (said := refused_line(line, whole))} == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "whole", "said"),
+    [
+        ("certcal measure scores.csv --bins 5 # five", True, None),
+        ("certcal measure scores.csv --bins few", True, "'few' is not a whole number"),
+        ("certcal measure", True, None),
+        ("certcal attack --epsilon 0.1", True, "Missing option '--model'"),
+        ("certcal attack … --epsilon 0.1", False, None),
+        ("certcal mesure scores.csv", True, "there is no command 'mesure'"),
+        ("certcal study review table.parquet --tops 100", False, "No such option"),
+        ("certcal runs show run --json | python3 -m json.tool --compact", True, None),
+    ],
+)
+def test_a_command_that_the_program_would_refuse_is_noticed(line: str, whole: bool, said: str | None) -> None:
+    found = refused_line(line, whole)
+    assert found is None if said is None else said in (found or "")
+
+
+PAGES_OF_RUNS = [*(page for page in PAGES if page.parent.name == "results"), ROOT / "docs" / "benchmarks.md"]
+
+
+@pytest.mark.parametrize("page", PAGES_OF_RUNS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_numbers_that_come_from_runs_carry_the_version_that_made_them(page: Path) -> None:
+    assert re.search(r"certcal \d+\.\d+\.\d+ at commits? [0-9a-f]{7}\b", page.read_text("utf-8"))
+
+
+def titles() -> Iterator[re.Pattern[str]]:
+    """Texts of the views and of the study's charts, what is filled in standing for anything."""
+    for file in (*(ROOT / "src/certcal/report").rglob("*.py"), *(ROOT / "src/certcal/study").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield re.compile(re.escape(node.value))
+            elif isinstance(node, ast.JoinedStr):
+                parts = (re.escape(each.value) if isinstance(each, ast.Constant) else ".*" for each in node.values)
+                yield re.compile("".join(parts))
+
+
+def test_sections_and_charts_that_the_page_of_the_papers_names_are_made() -> None:
+    lines = (ROOT / "docs" / "papers.md").read_text("utf-8").splitlines()
+    cells = [line.split("|")[2] for line in lines if line.count("|") > 4]
+    named = {name for cell in cells for name in re.findall(r'(?<=[ ,])"([A-Z][^"]*)"', re.sub("`[^`]*`", "", cell))}
+    assert len(named) >= 7
+    known = [title for title in titles() if len(title.pattern) > 8]
+    assert {name for name in named if not any(title.fullmatch(name) for title in known)} == set()
+
+
+def packages_of_extras() -> set[str]:
+    """Names of all that is installed here and not with ``pip install certcal``."""
+    plain: set[str] = set()
+    open_ = ["certcal"]
+    while open_:
+        name = open_.pop()
+        if name not in plain:
+            plain.add(name)
+            asked = [each for each in requires(name) or [] if "extra ==" not in each]
+            open_ += [re.split(r"[^\w.-]", each)[0].lower().replace("_", "-") for each in asked]
+    owners = packages_distributions().items()
+    return {top for top, names in owners if not {name.lower().replace("_", "-") for name in names} & plain}
+
+
+def test_the_readmes_first_block_and_the_demo_run_on_a_plain_install(tmp_path: Path) -> None:
+    missing = packages_of_extras()
+    assert {"sklearn", "torch", "matplotlib", "pandas", "onnxruntime"} <= missing
+    assert not {"numpy", "scipy", "numba", "pyarrow", "click", "certcal"} & missing
+    first, *_ = (block for block in blocks((ROOT / "README.md").read_text("utf-8")) if block.kind == "python")
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({sorted(missing)!r}))\n{first.text}\n"
+        "from certcal.cli import main; main(['demo', '-o', 'page.html', '--no-diagram'])"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    assert first.shown is not None
+    assert done.stdout.startswith(first.shown)
+    assert "scikit-learn is not installed" in done.stdout
+    assert (tmp_path / "page.html").stat().st_size > 10_000

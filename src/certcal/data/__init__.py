@@ -10,6 +10,7 @@ from certcal.data.bundled import (
     digits_images,
     embedded,
     embedded_network,
+    example,
     naive_bayes,
     noisy_network,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "digits_images",
     "embedded",
     "embedded_network",
+    "example",
     "existing",
     "fashion_mnist",
     "find_families",
