@@ -404,7 +404,8 @@ def main() -> None:
         for function in functions
         for method in methods
     }
-    tables = {"excess": excess_table(curves), "rates": rate_table(curves), "time": [f"{made_with('numpy', 'scipy')}. {time_text(rows)}"]}
+    took = f"{made_with('numpy', 'scipy')}. {time_text(rows)}"
+    tables = {"excess": excess_table(curves), "rates": rate_table(curves), "time": [took]}
     real: list[str] = []
     for name, path, read in (("credit default", options.credit, credit_scores), ("spam", options.spam, spam_scores)):
         if path:
