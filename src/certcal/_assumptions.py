@@ -10,7 +10,7 @@ NOISE = {
     "exact": "noise draws are independent and exactly discretised Gaussian (what is certified is the model applied to "
     "inputs rounded to k/255, around the rounded input)",
 }
-SPLIT = "the fixed random split of the draws has nothing to do with them"
+SPLIT = "the random split of the draws, fixed by the seed, has nothing to do with them"
 BATCH = "the model's output for an input does not depend on the other inputs in its batch"
 
 

@@ -68,7 +68,7 @@ def exact_end(
 # ------------------------------------------------------------------------------- one lower end, from draws in any order
 
 
-def lower_end(kind: str, draws: np.ndarray, thresholds: np.ndarray, r: float, level: float, sample: int) -> float:
+def lower_end(kind: str, draws: np.ndarray, thresholds: np.ndarray, r: float, level: float, key: int) -> float:
     """The lower end of an interval; for the upper one pass 1 - draws and 1 - thresholds, reversed."""
     n = len(draws)
     below = np.array([max([0.0, *thresholds[thresholds <= x]]) for x in draws])  # rounded down to the grid
@@ -78,7 +78,7 @@ def lower_end(kind: str, draws: np.ndarray, thresholds: np.ndarray, r: float, le
         log = np.log(3 / level)
         return h(max(below.mean() - np.sqrt(2 * below.var() * log / n) - 3 * log / n, 0), r)
     if kind == "tangent":
-        return tangent_end(below, thresholds, r, level, sample)
+        return tangent_end(below, thresholds, r, level, key)
     total, before = 0.0, 0.0
     for t in thresholds:
         k = int(np.count_nonzero(below >= t))
@@ -91,10 +91,10 @@ def lower_end(kind: str, draws: np.ndarray, thresholds: np.ndarray, r: float, le
     return total
 
 
-def tangent_end(below: np.ndarray, thresholds: np.ndarray, r: float, level: float, sample: int) -> float:
+def tangent_end(below: np.ndarray, thresholds: np.ndarray, r: float, level: float, key: int) -> float:
     cells = np.searchsorted(thresholds, below, side="right")
     histogram = np.bincount(cells, minlength=len(thresholds) + 1)
-    past, *parts = dealt([int(k) for k in histogram], sample)
+    past, *parts = dealt([int(k) for k in histogram], key)
     widths, nats = np.diff(thresholds, prepend=0.0), np.log(1 / level)
     bets = []
     for part in parts:
@@ -125,9 +125,9 @@ def tangent_end(below: np.ndarray, thresholds: np.ndarray, r: float, level: floa
     return float(optimize.brentq(excess, 1e-9, 1.0)) if excess(1.0) < 0 else 1.0
 
 
-def dealt(histogram: list[int], sample: int, parts: int = 8) -> list[np.ndarray]:
+def dealt(histogram: list[int], key: int, parts: int = 8) -> list[np.ndarray]:
     """Draws dealt out by coins, one at a time: heads stay for the earlier parts, tails go to the last one left."""
-    words = split_mix(sample)
+    words = split_mix(key)
     left, later = list(histogram), []
     for _ in range(parts):
         stay = []
@@ -141,17 +141,22 @@ def dealt(histogram: list[int], sample: int, parts: int = 8) -> list[np.ndarray]
 
 def split_mix(key: int) -> Iterator[int]:
     """SplitMix64 from a state that is itself mixed from the key."""
-    golden, whole = 0x9E3779B97F4A7C15, 2**64
-
-    def mixed(state: int) -> int:
-        word = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % whole
-        word = (word ^ (word >> 27)) * 0x94D049BB133111EB % whole
-        return word ^ (word >> 31)
-
-    state = mixed((key + golden) % whole)
+    golden = 0x9E3779B97F4A7C15
+    state = mixed((key + golden) % 2**64)
     while True:
-        state = (state + golden) % whole
+        state = (state + golden) % 2**64
         yield mixed(state)
+
+
+def mixed(state: int) -> int:
+    word = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
+    return word ^ (word >> 31)
+
+
+def coin_key(seed: int, sample: int) -> int:
+    """What the coins of a sample are keyed by."""
+    return (mixed(seed) + sample) % 2**64
 
 
 def refuted_survival(p: float, nats: float) -> float:

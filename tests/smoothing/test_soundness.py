@@ -72,6 +72,7 @@ HALF = {"lower": 0.5, "upper": 0.5}
 WHOLE = {"lower": 1 - 1e-9, "upper": 1e-9}  # (nearly) 0 or 1: a mean is as good as a band
 
 COINS = 40  # ways in which the draws of each outcome are dealt out
+KEYS = np.arange(4000, dtype=np.uint64)
 
 Outcomes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -79,7 +80,7 @@ Outcomes = tuple[np.ndarray, np.ndarray, np.ndarray]
 def all_outcomes(n: int, coins: int = 1) -> Outcomes:
     """Histograms of a confidence with two values for every number of hits, keys of the coins, and the hits."""
     hits = np.repeat(np.arange(n + 1), coins)
-    return np.stack([n - hits, hits], axis=1), np.arange(hits.size), hits
+    return np.stack([n - hits, hits], axis=1), np.arange(hits.size, dtype=np.uint64), hits
 
 
 def failure_rate(bound: np.ndarray, outcomes: Outcomes, p: float, r: float, width: float = 0.5) -> float:
@@ -167,7 +168,7 @@ def test_a_tangent_bound_is_nearly_exact_where_every_draw_is_a_hit_and_two_per_c
     # All n draws are hits with probability p^n, so no bound on p at this level can be above level^(1/n).
     n, level, r = 1000, 0.01, 0.0
     hits = np.tile([0, n], (COINS, 1))
-    bound = one_side("tangent", (hits, np.arange(COINS), np.full(COINS, n)), r, level, end)
+    bound = one_side("tangent", (hits, KEYS[:COINS], np.full(COINS, n)), r, level, end)
     exact = 0.5 * level ** (1 / n)
     assert bound.max() < exact
     shrunk = bound + 0.02 * (0.5 - bound)
@@ -212,10 +213,10 @@ def test_tangent_bounds_hold_in_every_regime(regime: str) -> None:
     shares = -np.diff(np.concatenate(([1.0], survival, [0.0])))
     drawn = np.random.default_rng(len(regime)).multinomial(n, np.maximum(shares, 0), rows)
     truth = 0.25 * float(bands.shift(np.array(survival), r).sum())
-    bound = tangents.tangent(HistogramRows(drawn, np.arange(rows), Side.of(grid, False), r, level))
+    bound = tangents.tangent(HistogramRows(drawn, KEYS[:rows], Side.of(grid, False), r, level))
     assert np.count_nonzero(bound > truth) <= allowed(level, rows)
     flipped = tangents.tangent(
-        HistogramRows(np.ascontiguousarray(drawn[:, ::-1]), np.arange(rows), Side.of(1 - grid[::-1], True), r, level)
+        HistogramRows(np.ascontiguousarray(drawn[:, ::-1]), KEYS[:rows], Side.of(1 - grid[::-1], True), r, level)
     )
     np.testing.assert_allclose(flipped, bound, atol=1e-12)
 
@@ -289,7 +290,7 @@ def test_the_bet_on_a_part_is_chosen_by_the_parts_before_it(end: str) -> None:
     histogram = rng.multinomial(n, rng.dirichlet(np.full(10, 0.5), 20))
     seen = np.ascontiguousarray(histogram[:, ::-1]) if end == "upper" else histogram
     side = Side.of(grid, end == "upper")
-    bound = tangents.tangent(HistogramRows(seen, np.arange(20), side, r, level))
+    bound = tangents.tangent(HistogramRows(seen, KEYS[:20], side, r, level))
     assert bound.min() > 0
     for row in range(20):
         past, *parts = dealt([int(k) for k in histogram[row]], row)

@@ -65,10 +65,10 @@ class Side:
 
 
 class HistogramRows(NamedTuple):
-    """Samples (their places in the data) with equally many draws, seen from one side; radius over sigma; a level."""
+    """Samples with equally many draws and the keys of their coins, seen from one side; radius over sigma; a level."""
 
     histogram: Integers
-    samples: Integers
+    keys: NDArray[np.uint64]
     side: Side
     r: float
     level: float

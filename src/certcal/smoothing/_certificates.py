@@ -318,12 +318,13 @@ def certificates(
 ) -> Certificates:
     """Certify predictions and confidences of a smoothed classifier under perturbations of norm up to a radius.
 
-    What is random: the noise draws behind the counts. What is assumed: draws are independent (so a model's output does
-    not depend on what else is in its batch), and their seed and number were fixed before any result was looked at;
-    Gaussian noise is taken as exact, its rounding to float32 being neglected. What is claimed of a sample marked
-    certified: for every perturbation γ with ‖γ‖₂ <= radius the smoothed classifier predicts class A at x + γ, and its
-    confidence E f_A(x + γ + δ) lies in [lower, upper]. For each sample, the probability that it is marked certified and
-    this is not so is at most alpha.
+    What is random: the noise draws behind the counts and, for the kind "tangent", the coins that deal them into
+    parts; both come from the run's seed. What is assumed: draws are independent (so a model's output does not depend on
+    what else is in its batch), and their seed and number were fixed before any result was looked at; Gaussian noise is
+    taken as exact, its rounding to float32 being neglected. What is claimed of a sample marked certified: for every
+    perturbation γ with ‖γ‖₂ <= radius the smoothed classifier predicts class A at x + γ, and its confidence
+    E f_A(x + γ + δ) lies in [lower, upper]. For each sample, the probability that it is marked certified and this is
+    not so is at most alpha.
 
     Why. Prediction: votes are binomial with probability p_A, whose Clopper-Pearson lower limit p fails with its share
     of alpha; if p > ½ the prediction is A within σΦ⁻¹(p) (Cohen et al. 2019). The limit is rounded down, so the strict

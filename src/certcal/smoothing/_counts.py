@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, noise_level, same_length, to_numpy, whole_number
+from certcal._checks import InputError, choice, noise_level, random_seed, same_length, to_numpy, whole_number
 from certcal.smoothing._noise import NOISES
 
 Integers = NDArray[np.int64]
@@ -102,6 +102,9 @@ class Counts:
     earlier
         Sizes (samples, draws per sample) that a run had before it was extended to this one, in order. Claims then
         assume that nobody looked at results in between.
+    seed
+        Of the run's noise, and of the random splits of the draws that "tangent" certificates and averaged claims make.
+        Without a run, any number that was chosen before the draws were looked at.
 
     Examples
     --------
@@ -121,6 +124,7 @@ class Counts:
     histogram: Integers
     noise: str = "gaussian"
     earlier: tuple[tuple[int, int], ...] = ()
+    seed: int = 0
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -139,9 +143,17 @@ class Counts:
         _refuse(np.any(self.histogram < 0, axis=1), "histogram", "has a negative count")
         _refuse(self.histogram.sum(1) != self.draws, "histogram", "does not add up to its draws")
         put(self, "earlier", tuple(_size(size) for size in self.earlier))
+        put(self, "seed", random_seed(self.seed))
 
     def __len__(self) -> int:
         return self.draws.size
+
+    @property
+    def keys(self) -> NDArray[np.uint64]:
+        """Keys of the coins that deal out each sample's draws: of the seed and of the sample's place in the data."""
+        from certcal._kernels.certificates import mixed
+
+        return mixed(np.array([self.seed], np.uint64)) + self.index.astype(np.uint64)
 
     def select(self, rows: Any) -> Counts:
         """Those of the samples at positions, or where a mask is set; at least one."""
@@ -175,6 +187,7 @@ class Counts:
         sigma: float,
         correct: Any = None,
         noise: str = "gaussian",
+        seed: int = 0,
     ) -> Counts:
         """Counts of confidences that are at hand: one row per sample, one column per draw.
 
@@ -192,6 +205,8 @@ class Counts:
             Whether class A is the true class, per sample; all when not given.
         noise
             How the noise was drawn.
+        seed
+            Of the random splits of the draws; choose it before looking at them.
         """
         x = np.atleast_2d(np.asarray(to_numpy(confidences, "confidences"), np.float64))
         if not np.all((x >= 0) & (x <= 1)):
@@ -213,6 +228,7 @@ class Counts:
             invalid=0 * one,
             histogram=counted.reshape(rows, edges.size + 1).astype(np.int64),
             noise=noise,
+            seed=seed,
         )
 
 

@@ -84,9 +84,9 @@ class BandKind:
         return below, 1 - above
 
     def _lower(self, counts: Counts, r: float, level: float, flip: bool) -> Floats:
-        side, out = Side.of(counts.thresholds, flip), np.zeros(len(counts))
+        side, keys, out = Side.of(counts.thresholds, flip), counts.keys, np.zeros(len(counts))
         for _, rows in equal_draws(counts):
-            out[rows] = self.bound(HistogramRows(counts.histogram[rows], counts.index[rows], side, r, level))
+            out[rows] = self.bound(HistogramRows(counts.histogram[rows], keys[rows], side, r, level))
         return out
 
 

@@ -2,14 +2,15 @@
 
 Certificates hold sample by sample, and a worst case takes the far end of every interval at once. But the noise of
 different samples is independent, so the *sum* of their ends is known √N times better than one by one. What is random
-are the draws of all samples; the class A of each is fixed. In the notation of ``_bands`` and ``_tangent`` let
+are the draws of all samples, the split of each one's draws into halves, and the coins of ``_tangent``; the class A of
+each is fixed. In the notation of ``_bands`` and ``_tangent`` let
 l = L(S) be the end of sample n below which no perturbation brings its confidence, and u = 1 - L(S of 1 - X) the upper
 one. All of the following hold together except with the probability in the ledger:
 
 1. *predictions*: each class probability p lies within its Clopper-Pearson limits, at level/2N each. So the samples that
    are called certified are, and have p >= Φ(R/σ).
 2. *limits of the ends*: l and u lie within their limits from below and above, at level/4N each.
-3. *sum of the ends*: of each sample's draws a random half (by a fixed SEED) chooses one end a (l or 1 - u) or none,
+3. *sum of the ends*: of each sample's draws a random half (by the run's seed) chooses one end a (l or 1 - u) or none,
    and a tangent for each threshold: a >= c + E W(X). The other half gives the estimate â = c + mean W. With Y = W/n'
    for its n' draws and a mean Ŷ from the first half, let ξ = ρ (Y - Ŷ) >= -1. Then exp(λξ - ψξ²) <= 1 + λξ with
    ψ = -log(1 - λ) - λ (Fan, Grama and Liu 2015), hence E exp(λρ (Y - EY) - ψξ²) <= (1 + x) exp(-x) <= 1 with
@@ -54,8 +55,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SHARES = {"predictions": 1, "limits_of_the_ends": 2, "sum_of_the_ends": 1}
-# Of the random half of the draws.
-SEED = 0
+# Random numbers of the halves: others than those that draws may have been made from with the same seed.
+HALVES = 0x68616C76
 # Added to the counts of both sides of a threshold: a tangent is best where its survival is expected to be.
 PRIOR = 0.25
 LARGEST_BET = 0.9
@@ -76,10 +77,11 @@ def pooled_claim(
 ) -> Certificate:
     """The largest calibration error that perturbations up to a radius can cause on these samples.
 
-    What is claimed: except with probability ``delta`` over the noise of all samples, the samples that count as
-    certified keep their prediction under every perturbation of norm up to the radius, and their calibration error is at
-    most the value, whatever the perturbations are. Why: see the module. It is a claim about the data set, not about
-    single samples, and usually smaller than what their intervals allow, since their noise is averaged.
+    What is claimed: except with probability ``delta`` over the noise of all samples and the random splits of their
+    draws, the samples that count as certified keep their prediction under every perturbation of norm up to the radius,
+    and their calibration error is at most the value, whatever the perturbations are. Why: see the module. It is a claim
+    about the data set, not about single samples, and usually smaller than what their intervals allow, since their noise
+    is averaged.
 
     Parameters
     ----------
@@ -163,9 +165,9 @@ def _membership(counts: Counts, radius: float, delta: float) -> tuple[NDArray[np
 
 def _limits_from_above(counts: Counts, r: float, level: float, flip: bool) -> Floats:
     """What the functional L exceeds with probability at most ``level``, per sample."""
-    side, out = Side.of(counts.thresholds, flip), np.zeros(len(counts))
+    side, keys, out = Side.of(counts.thresholds, flip), counts.keys, np.zeros(len(counts))
     for _, rows in equal_draws(counts):
-        out[rows] = tight_above(HistogramRows(counts.histogram[rows], counts.index[rows], side, r, level))
+        out[rows] = tight_above(HistogramRows(counts.histogram[rows], keys[rows], side, r, level))
     return out
 
 
@@ -186,7 +188,7 @@ class _Pool(NamedTuple):
         """Split the draws, choose ends by the first halves, and estimate them from the others."""
         from scipy.special import ndtr
 
-        generator, blocks, votes = np.random.default_rng(SEED), list[Floats](), list[Floats]()
+        generator, blocks, votes = np.random.default_rng([counts.seed, HALVES]), list[Floats](), list[Floats]()
         half = int(np.searchsorted(counts.thresholds, 0.5))
         for start in range(0, len(counts), _BLOCK):
             draws = counts.histogram[start : start + _BLOCK]

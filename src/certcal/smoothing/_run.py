@@ -185,6 +185,7 @@ class Run:
             histogram=histogram,
             noise=m.noise,
             earlier=earlier,
+            seed=m.seed,
         )
 
     def _needed(self, samples: int, n: int) -> list[Unit]:

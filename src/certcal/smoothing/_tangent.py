@@ -8,12 +8,16 @@ tangent at any point q: h(S) >= h(q) + h'(q)(S - q). With one q_j per threshold,
 W(X) is a single bounded variable: its mean needs no union over thresholds. Let c be the constant. If L(S) <= ℓ then
 E W <= ℓ - c =: m, so for any θ in [0, 1), fixed before X too, 1 - θ + θ W(X)/m has expectation at most 1.
 
-Draws are dealt into parts by fair coins, fixed by the sample's index and independent of the draws: half of them into
-the last part, half of what is left into the one before, and so on. Given the coins all draws are still independent and
-distributed as S. The tangents and the bet on a part are chosen by all parts before it, so the product K(ℓ) of the
-factors over all draws that are bet on, part by part, has expectation at most 1 under every S with L(S) <= ℓ. By
-Markov's inequality K(ℓ) >= 1/level has probability at most ``level``. K falls in ℓ; the bound is the largest ℓ with
-K(ℓ) >= 1/level.
+What is random are the draws and fair coins that deal them into parts: half of them into the last part, half of what is
+left into the one before, and so on. Coins are independent of the draws, so given the coins all draws are still
+independent and distributed as S. The tangents and the bet on a part are chosen by all parts before it, so the product
+K(ℓ) of the factors over all draws that are bet on, part by part, has expectation at most 1 under every S with
+L(S) <= ℓ. By Markov's inequality K(ℓ) >= 1/level has probability at most ``level``. K falls in ℓ; the bound is the
+largest ℓ with K(ℓ) >= 1/level.
+
+A run keeps histograms, not the order of the draws, so coins are tossed cell by cell. With coins that are never tossed
+anew the split would be a function of the histogram: the claim is one over draws and coins, and not for each way that
+the coins may have fallen. They are those of a generator keyed by the run's seed and the sample's place in the data.
 
 Any choice is valid, these are good ones: what is believed of S is what the parts before have shown, q_j is the survival
 that SHARE of ln(1/level) nats of evidence can just refute, and θ the bet that grows fastest if the belief is right and
@@ -47,8 +51,7 @@ def tangent(rows: HistogramRows) -> Floats:
     """Lower bounds of rows; see the module for why they hold."""
     from certcal._kernels.certificates import tangent_bounds
 
-    histogram, samples, side, r, level = rows
-    keys = samples.astype(np.uint64)
+    histogram, keys, side, r, level = rows
     out, nats = np.zeros(len(histogram)), math.log(1 / level)
     point = touching_points(SHARE * nats / rows.n)
     slope, intercept = lines(point, r)
