@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -21,6 +22,7 @@ from certcal.smoothing._bands import HistogramRows, LowerLimits, lower_limits
 from certcal.smoothing._certificates import certified_radii, failing
 from certcal.smoothing._kinds import KINDS
 from tests.smoothing import naive_certificates as naive
+from tests.smoothing import naive_robustness
 
 GRID = np.linspace(0.1, 0.9, 9)
 
@@ -116,6 +118,42 @@ def test_no_end_of_a_million_draws_is_inside_that_of_fifty_digits(confidence: st
             )
             assert below - 1e-11 < mpmath.mpf(float(found.lower[row])) <= below
             assert 1 - above <= mpmath.mpf(float(found.upper[row])) < 1 - above + 1e-11
+
+
+@pytest.mark.parametrize("r", [0.0, 0.5, 6.0])
+def test_no_limit_of_an_end_from_above_is_below_that_of_fifty_digits(r: float) -> None:
+    n, rows, rng = 100_000, 8, np.random.default_rng(2)
+    histogram = rng.multinomial(n, rng.dirichlet([0.3] * 9 + [3.0], rows))
+    counts = Counts(
+        GRID, 1.0, *([np.zeros(rows, np.int64)] * 3), *([np.full(rows, n)] * 2), np.zeros(rows, np.int64), histogram
+    )
+    level = 1e-4
+    found = bands.tight_above(HistogramRows(histogram, counts.keys, bands.Side.of(GRID, False), r, level))
+    limits = lower_limits(n, math.nextafter(level / GRID.size, 0.0)).values
+    with mpmath.workdps(50):
+        grid = [mpmath.mpf(t) for t in GRID.tolist()]
+        for row in range(rows):
+            exact = naive.exact_end(histogram[row], grid, lambda k: 1 - mpmath.mpf(float(limits[n - k])), mpmath.mpf(r))
+            assert exact <= mpmath.mpf(float(found[row])) < exact + 1e-11
+
+
+def test_the_number_of_failing_certificates_and_the_variance_have_room_for_their_rounding() -> None:
+    for n in range(5, 45):
+        level = 0.37 / n
+        for k in range(3):
+            exact = naive_robustness.tail(k + 1, n, Fraction(level))
+            for delta in (math.nextafter(float(exact), 0), float(exact), float(exact) * (1 + 1e-6)):
+                assert naive_robustness.tail(failing(n, level, delta) + 1, n, Fraction(level)) <= Fraction(delta)
+            assert failing(n, level, delta) == k
+    rng = np.random.default_rng(0)
+    histogram = rng.multinomial(1000, rng.dirichlet([0.02] * 10, 40))
+    mean, variance = bands.Side.of(GRID, False).means(histogram)
+    edges = [Fraction(0), *np.cumsum([Fraction(w) for w in np.diff(GRID, prepend=0.0).tolist()])]
+    for row, cells in enumerate(histogram.tolist()):
+        first, second = (sum(count * edge**power for count, edge in zip(cells, edges, strict=True)) for power in (1, 2))
+        exact = second / 1000 - (first / 1000) ** 2
+        assert exact <= Fraction(float(variance[row])) <= exact + Fraction(1, 10**13)
+        assert float(first / 1000) == pytest.approx(mean[row])
 
 
 @pytest.mark.parametrize("sigma", [0.12, 0.25, 0.3, 1.0])

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from certcal import InputError
 from certcal.smoothing import Counts, certificates, certified_together, pooled_claim
 from certcal.smoothing import _pooled as module
 from certcal.smoothing._bands import Side
-from certcal.worst_case import calibration_error
+from certcal.worst_case import PooledEnds, calibration_error
+from tests.smoothing import naive_certificates as naive
 
 GRID = np.linspace(0.05, 0.95, 19)
 
@@ -153,6 +156,111 @@ def test_estimates_are_expected_below_their_ends_whatever_the_first_half_is(r: f
     assert estimate == pytest.approx(lower, abs=1e-5)
 
 
+# ------------------------------------------------------------------------------- levels, where nothing is given away
+
+
+def of_every_outcome(n: int, threshold: float) -> Counts:
+    """Confidences of two values: samples, correct and not, for every number of draws at or above one threshold."""
+    hits = np.repeat(np.arange(1, n), 2)
+    none = 0 * hits
+    cells = np.stack([n - hits, hits], axis=1)
+    return Counts(np.array([threshold]), 1.0, none, np.arange(hits.size) % 2, none, none + n, none + n, none, cells)
+
+
+@pytest.mark.parametrize("r", [0.0, 0.7])
+def test_the_limits_of_all_ends_fail_with_just_the_probability_that_the_ledger_gives_them(
+    r: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One threshold t: the ends are t h(p) and 1 - (1 - t) h(1 - p), and p is above the limit that k draws give with at
+    # most the probability of k draws or more where p is the limit itself. Of every sample four limits may be wrong.
+    n, t, delta, given = 40, 0.3, 0.2, list[PooledEnds]()
+    counts = of_every_outcome(n, t)
+    original = module.pooled_calibration_error
+
+    def kept(ends: PooledEnds, *rest: Any, **more: Any) -> float:
+        given.append(ends)
+        return original(ends, *rest, **more)
+
+    monkeypatch.setattr(module, "pooled_calibration_error", kept)
+    claim = pooled_claim(counts, r, delta, "tight")
+    ends, hits, level = given[-1], counts.histogram[:, 1], dict(claim.ledger.entries)["limits_of_the_ends"]
+    assert np.count_nonzero(ends.end < 0) > n / 2 < np.count_nonzero(ends.end > 0)
+
+    def probability(end: np.ndarray, of_lower: Any) -> np.ndarray:
+        """Of a draw at or above the threshold, where the end is this."""
+        share = np.where(of_lower, end / t, (1 - end) / (1 - t))
+        p = ndtr(ndtri(share) + r)
+        return np.where(of_lower, p, 1 - p)
+
+    outward = [
+        binom.sf(hits - 1, n, probability(ends.lower, True)),
+        binom.cdf(hits, n, probability(ends.upper, False)),
+    ]
+    p = probability(ends.inner, ends.end < 0)
+    inward = np.where(ends.end < 0, binom.cdf(hits, n, p), binom.sf(hits - 1, n, p))
+    for wrong in (*outward, inward):
+        assert wrong == pytest.approx(level / 4 / len(counts), rel=1e-4)
+    # With the two outward and the two inward limits of each sample all that may be spent is spent.
+    assert 0.999 * level < outward[0].sum() + outward[1].sum() + 2 * inward.sum() < 1.0001 * level
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.6])
+def test_predictions_fail_with_just_the_probability_that_the_ledger_gives_them(radius: float) -> None:
+    # One sample for every number of votes. Where the class probability is just what certifies, k votes or more are
+    # called certified, and j or fewer impossible; delta is such that either is as likely as it may be.
+    n, p = 60, float(ndtr(radius))
+    votes = np.arange(n + 1)
+    none = 0 * votes
+    counts = Counts(np.array([0.5]), 1.0, none, none, none, none + n, votes, none, np.stack([n - votes, votes], axis=1))
+    shares = 4 * 2 * len(counts)  # predictions have one of four shares
+    chance = binom.pmf(votes, n, p)
+    sure, never = ((45, 52), (10, 14)) if radius == 0 else ((55, 58), (26, 29))
+    for of_votes, which in [*((binom.sf(k - 1, n, p), 0) for k in sure), *((binom.cdf(j, n, p), 1) for j in never)]:
+        for enough, delta in ((True, shares * of_votes * (1 + 1e-6)), (False, shares * of_votes * (1 - 1e-6))):
+            certified, possible = module._membership(counts, radius, delta)
+            assert np.array_equal(certified, certified_together(counts, radius, delta))
+            wrong = chance[~possible if which else certified].sum()
+            assert wrong <= delta / shares
+            assert (wrong > 0.999 * delta / shares) == enough
+
+
+# ----------------------------------------------------------------------------------------- rounding, to fifty digits
+
+
+@pytest.mark.parametrize("r", [0.0, 0.4, 2.5])
+def test_no_estimate_of_an_end_is_above_that_of_fifty_digits(r: float) -> None:
+    """The lines touch at shares that are rounded; from there on nothing is."""
+    random = np.random.default_rng(3)
+    cells = random.dirichlet([0.3] * 9 + [3.0], 6)
+    grid, first, rest = np.linspace(0.1, 0.9, 9), random.multinomial(5000, cells), random.multinomial(5001, cells)
+    estimate = module._means(first, rest, Side.of(grid, False), r)[1]
+    above = np.cumsum(first[:, :0:-1], axis=1)[:, ::-1]
+    point = (above + module.PRIOR) / (5000 + 2 * module.PRIOR)
+    with mpmath.workdps(50):
+        for row in range(len(cells)):
+            exact, before, left = mpmath.mpf(0), mpmath.mpf(0), 5001
+            for t, q, below in zip(map(mpmath.mpf, grid), map(mpmath.mpf, point[row]), rest[row], strict=False):
+                left -= int(below)
+                score = naive.probit(q)
+                slope = mpmath.exp(r * score - mpmath.mpf(r) ** 2 / 2)
+                exact += (t - before) * (mpmath.ncdf(score - r) + slope * (mpmath.mpf(left) / 5001 - q))
+                before = t
+            assert exact - 1e-10 < mpmath.mpf(float(estimate[row])) <= exact
+
+
+def test_no_deviation_of_a_sum_is_below_that_of_fifty_digits() -> None:
+    random = np.random.default_rng(4)
+    for _ in range(20):
+        squares, (bet, scale, level) = random.random(30), random.uniform(0.01, 0.9, 3).tolist()
+        found = module._Pool(np.ones(30, np.int8), squares, squares, bet, scale).deviation(level, squares > 0)
+        with mpmath.workdps(50):
+            x, rho = mpmath.mpf(bet), mpmath.mpf(scale)
+            price = -mpmath.log(1 - x) - x
+            total = rho**2 * mpmath.fsum(map(mpmath.mpf, squares))
+            exact = (-mpmath.log(mpmath.mpf(level)) + price * total) / (x * rho)
+            assert exact <= mpmath.mpf(found) < exact * (1 + mpmath.mpf(1e-11))
+
+
 def test_halves_are_random_halves_of_the_draws() -> None:
     histogram = np.tile([3, 0, 1, 4], (20_000, 1))
     first = module._first_half(histogram, np.random.default_rng(0))
@@ -162,6 +270,21 @@ def test_halves_are_random_halves_of_the_draws() -> None:
     assert first[:, 2].mean() == pytest.approx(0.5, abs=0.02)
     assert (first[:, 0] == 3).mean() == pytest.approx(5 / 70, abs=0.008)
     assert first[first[:, 2] == 1, 0].mean() == pytest.approx(3 * 3 / 7, abs=0.03)
+
+
+def test_halves_and_coins_are_those_of_the_seed() -> None:
+    counts = data_set(3, 30).draw(300, np.random.default_rng(0))
+    of_seed = [replace(counts, seed=seed) for seed in (0, 1, 0, 2**64 - 1)]
+    claims = [pooled_claim(each, 0.5, confidence="tight").value for each in of_seed]
+    pools = [module._Pool.of(each, 0.5, 0.001, 15).estimate for each in of_seed]
+    assert claims[0] == claims[2]
+    np.testing.assert_array_equal(pools[0], pools[2])
+    assert len({*claims}) == 3
+    keys = np.stack([each.keys for each in of_seed])
+    assert np.unique(keys).size == 3 * 30
+    np.testing.assert_array_equal(of_seed[1].select([4, 7]).keys, keys[1, [4, 7]])
+    with pytest.raises(InputError, match="seed is -1; pass"):
+        replace(counts, seed=-1)
 
 
 def test_the_claim_is_far_below_that_of_the_intervals_one_by_one() -> None:

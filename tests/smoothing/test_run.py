@@ -69,6 +69,7 @@ def test_a_run_counts_every_draw_once(whole):
     np.testing.assert_array_equal(counts.histogram.sum(axis=1), counts.draws)
     np.testing.assert_array_equal(counts.label, Y)
     np.testing.assert_array_equal(counts.index, np.arange(24))
+    assert counts.seed == whole.manifest.seed == 7
     assert whole.state().complete
     assert whole.state().finished == 24 * 420
 

@@ -144,6 +144,30 @@ def test_the_tight_bound_at_one_threshold_is_exact_and_two_per_cent_less_would_f
     assert failure_rate(shrunk, outcomes, p, r) > level
 
 
+@pytest.mark.parametrize("level", [0.9, 0.05])
+@pytest.mark.parametrize("end", ENDS)
+def test_what_no_certificate_can_exceed_is_exceeded_with_at_most_its_level_by_enumeration(
+    level: float, end: str
+) -> None:
+    # Two thresholds whose numbers of draws are nearly independent. Where limits are below their estimates, at 0.9, the
+    # sum of limits that have all of the level each would fail more often; at small levels sums fail less often anyway.
+    n, survival = 200, np.array([0.9, 0.1])
+    most, least = (each.ravel() for each in np.meshgrid(np.arange(n + 1), np.arange(n + 1)))
+    below, above = n - most[most >= least], least[most >= least]
+    cells = np.stack([below, n - below - above, above], axis=1)
+    chance = stats.multinomial.pmf(cells, n, [0.1, 0.8, 0.1])
+    histogram = cells if end == "lower" else np.ascontiguousarray(cells[:, ::-1])
+    keys = np.zeros(len(cells), np.uint64)
+    side = Side.of(np.array([0.49, 0.98 if end == "lower" else 0.51]), end == "upper")
+    for r in (0.0, 0.1):
+        bound = bands.tight_above(HistogramRows(histogram, keys, side, r, level))
+        failed = chance[bound < side.widths @ bands.shift(survival, r)].sum()
+        assert 0.05 * level < failed <= level
+        limits = stats.beta.ppf(1 - level / 2, np.arange(n) + 1, n - np.arange(n))
+        exact = bands.shift(np.append(limits, 1.0), r)
+        np.testing.assert_allclose(bound, side.widths @ exact[np.stack([n - below, above])], atol=1e-9)
+
+
 # By how much each width could be smaller until the bound fails more often than it may, at level 0.05. Hoeffding's and
 # Massart's inequalities are not sharp for a coin, Bernstein's pays for its variance, and Markov's for the bets.
 GIVEN_AWAY = {"tight": (0.02, 200), "cdf": (0.4, 200), "standard": (0.4, 200), "bernstein": (0.6, 20_000)}

@@ -131,10 +131,13 @@ def tight_above(rows: HistogramRows) -> Floats:
 
     That is no certificate, but what no certificate can exceed, however many draws it is made from.
     """
+    from scipy.special import ndtr
+
     limits = _shared_limits(rows)
     limits.fill(rows.n - survival_counts(rows.histogram, rows.side))
-    above = np.minimum(np.nextafter(1 - limits.values[::-1], 2), 1.0)
-    return np.minimum(_weighed(rows, shift(above, rows.r)) + 2 * SLACK, 1.0)
+    # The upper limit is 1 - q, with q the lower limit of the other draws, and h(1 - q) = Φ(-Φ⁻¹(q) - r).
+    above = ndtr(-limits.scores[::-1] - rows.r)
+    return np.minimum(_weighed(rows, above) + 2 * SLACK, 1.0)
 
 
 def survival_counts(histogram: Integers, side: Side) -> Integers:

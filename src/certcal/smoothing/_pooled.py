@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, choice, failure_probability
 from certcal.binning import CLOSED, assign, edges_for
 from certcal.bounds import clopper_pearson
-from certcal.claims import Certificate, Ledger, move_outward
+from certcal.claims import Certificate, Ledger
 from certcal.smoothing._bands import HistogramRows, Side, shift, tight_above
 from certcal.smoothing._certificates import (
     CONFIDENCE,
@@ -143,7 +143,6 @@ def pooled_claim(
         settings["edges"] = "given"
     settings |= {"certified": "together", "noise": "averaged over the samples"}
     n = int(np.count_nonzero(certified)) if samples == "certified" else len(counts)
-    value = min(1.0, move_outward(value, "upper", 1e-12))
     rests = assumptions_of(counts, kind_name(kind), split=True)
     return Certificate(NAME, value, "upper", distance, ledger, n, rests, settings)
 
