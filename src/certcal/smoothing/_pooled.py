@@ -106,7 +106,7 @@ def pooled_claim(
     >>> right = np.arange(200) % 5 > 0
     >>> counts = Counts.from_confidences(x, np.linspace(0.01, 0.99, 99), votes=[1000] * 200, sigma=0.5, correct=right)
     >>> pooled_claim(counts, 0.5).text, certificates(counts, 0.5).claim().text
-    ('0.3841', '0.4345')
+    ('0.3845', '0.4345')
     """
     kind, level = kind_of(confidence), failure_probability(delta, "delta")
     distance = check_radius(radius)
