@@ -78,6 +78,21 @@ MUTATIONS = (
         "            [write_together({path: files[path]}, force=self.force, folder=folder) for path in files]",
         "tests/cli/test_outputs.py::test_a_disk_that_is_full_at_the_last_file_leaves_none",
     ),
+    mutation(
+        "ray: what outlives a cluster of one's own is left alone",
+        "engines/_ray_connection.py",
+        "signal.pidfd_send_signal(process, signal.SIGKILL)",
+        "pass",
+        "tests/engines/test_ray_own.py::"
+        "test_what_outlives_a_cluster_of_ones_own_is_ended_and_does_not_bring_its_folder_back",
+    ),
+    mutation(
+        "signals: what is temporary stays when a command is ended",
+        "cli/errors.py",
+        "        signal.signal(each, leave)\n",
+        "        pass\n",
+        "tests/cli/test_process.py::test_what_came_through_standard_input_is_gone_when_a_signal_has_ended_the_command",
+    ),
     # ------------------------------------------------------------------------------------------------- kernels
     mutation(
         "kernels: what is interpreted puts edges into the bin below",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -176,6 +177,28 @@ def test_an_interrupt_leaves_with_130_and_no_traceback():
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
     assert ran.returncode == 130
     assert ran.stderr.strip() == "certcal: interrupted"
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_what_came_through_standard_input_is_gone_when_a_signal_has_ended_the_command(tmp_path, name):
+    # The signal comes while the table is being kept, at a known point: when its first part has been read.
+    code = (
+        "import os, signal, sys\n"
+        "class Slow:\n"
+        "    closed = False\n"
+        "    def read(self, size):\n"
+        "        print(*os.listdir(os.environ['TMPDIR']), flush=True)\n"
+        f"        os.kill(os.getpid(), signal.{name})\n"
+        "        return b'score,outcome'\n"
+        "sys.stdin = Slow()\n"
+        "sys.stdin.buffer = sys.stdin\n"
+        "from certcal.cli import main; main(['measure', '-'])"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True, env=environment)
+    assert ran.stdout.startswith("certcal-")
+    assert (ran.returncode, ran.stderr.strip()) == (128 + getattr(signal, name), "certcal: interrupted")
+    assert list(tmp_path.iterdir()) == []
 
 
 def on_a_terminal(loaded, arguments, environment, patience="2.0"):

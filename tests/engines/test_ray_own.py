@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from certcal.engines import EngineError, RayCluster
 from tests.engines.ray_for_tests import PATHS
 from tests.engines.tasks_for_tests import Squares
+from tests.engines.test_local import alive
+from tests.smoothing.drawing import X, Y
 
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 LISTENS = "0A"
-LOSES_AN_AGENT = """
-import os, signal, ray
-from pathlib import Path
-from certcal.engines import RayCluster
-from tests.engines.tasks_for_tests import Squares
-from tests.engines.test_ray_own import processes
+# A process of the cluster that makes its folder anew whenever it is gone, and a driver that ends at once.
+OUTLIVED = """
+import os, subprocess, sys, tempfile
+from certcal.engines._ray_connection import _removed_in_any_case
 
-with RayCluster(workers=1) as engine:
-    print(Path(ray._private.worker._global_node.get_temp_dir_path()).parent, flush=True)
-    agents = [pid for pid in processes() if b"RuntimeEnvAgent" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    os.kill(agents[0], signal.SIGKILL)
-    while True:  # until Ray notices
-        list(engine.run(Squares(), range(3)))
+folder = tempfile.mkdtemp()
+agent = '''
+import contextlib, os, sys
+print(flush=True)
+while True:
+    with contextlib.suppress(OSError):
+        os.makedirs(sys.argv[1] + "/ray/logs", exist_ok=True)
+'''
+known = {**os.environ, "RAY_AUTH_TOKEN_PATH": folder + "/token"}
+with _removed_in_any_case(folder):
+    command = [sys.executable, "-c", agent, folder]
+    below = subprocess.Popen(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    below.stdout.readline()
+    print(folder, below.pid, flush=True)
+    os._exit(1)
 """
 # The child holds every descriptor of its parent, and lives until that is gone.
 FORKS = """
@@ -88,14 +99,31 @@ def test_a_cluster_of_ones_own_is_reached_from_this_machine_only_and_leaves_noth
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
-def test_a_process_that_ray_ends_because_an_agent_died_leaves_no_password_behind(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", PATHS)
+def test_a_command_that_ray_ends_says_so_resumes_later_and_leaves_no_password_behind(tmp_path):
+    np.savez(tmp_path / "data.npz", inputs=X[:4], labels=Y[:4])
+    command = [sys.executable, "-m", "certcal", "sample", "--model", "tests.smoothing.models_for_tests:ends_ray"]
+    command += ["--outputs", "logits", "--data", str(tmp_path / "data.npz"), "--sigma", "0.5", "-n", "100", "-q"]
+    command += ["--engine", "ray", "--workers", "1", "-o", str(tmp_path / "run")]
+    variables = {**os.environ, "PYTHONPATH": PATHS, "SEEN": str(tmp_path / "seen")}
     # Whatever removes the folder holds the pipe of errors open until it is done.
-    driver = subprocess.run([sys.executable, "-c", LOSES_AN_AGENT], capture_output=True, text=True, check=False)
-    folder = Path(driver.stdout.strip())
-    assert folder.name.startswith("certcal-"), driver.stderr
-    assert driver.returncode != 0
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
+    folder = Path((tmp_path / "seen").read_text())
+    assert folder.name.startswith("certcal-")
     assert not folder.exists()
+    assert (ran.returncode, ran.stdout) == (75, "")
+    assert "certcal: error: Ray ended this process because its raylet or GCS is gone" in ran.stderr
+    assert "the same command resumes" in ran.stderr
+
+
+def test_what_outlives_a_cluster_of_ones_own_is_ended_and_does_not_bring_its_folder_back():
+    ran = subprocess.run([sys.executable, "-c", OUTLIVED], capture_output=True, text=True, timeout=60, check=False)
+    folder, agent = ran.stdout.split()
+    try:
+        assert not Path(folder).exists()
+        assert not alive(int(agent))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(agent), signal.SIGKILL)
 
 
 def test_a_forked_process_does_not_keep_the_folder_nor_its_parent():

@@ -95,3 +95,14 @@ def probabilities(batch: np.ndarray) -> np.ndarray:
     logits = linear(batch)
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)
+
+
+def ends_ray(batch: np.ndarray) -> np.ndarray:
+    """A model that ends the raylet that its worker belongs to; elsewhere the linear one."""
+    password = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    if password is None:
+        return linear(batch)
+    Path(os.environ["SEEN"]).write_text(str(Path(password).parent))
+    os.kill(os.getppid(), signal.SIGKILL)
+    while True:
+        signal.pause()

@@ -73,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code.
 
     0: done. 2: something given cannot be used, said in one sentence. 70: an unexpected error, a bug in certcal; its
-    traceback is shown with ``--debug``. 130: interrupted. 141: the reader of the output went away.
+    traceback is shown with ``--debug``. 75: Ray ended the process; the same command resumes. 130: interrupted; 129 or
+    143: ended by a signal. 141: the reader of the output went away.
     """
     when_compiling(lambda kernel: _say_that_it_compiles())
     sys.exit(run(cli, sys.argv[1:] if arguments is None else list(arguments)))

@@ -37,6 +37,9 @@ def chosen_engine(
     from certcal.engines import LocalProcesses, RayCluster
 
     if engine == "ray":
+        from certcal.cli.supervising import supervised
+
+        supervised()
         usual = 1.0 if device == "cuda" else 0.0
         return RayCluster(address, workers=workers, gpus=usual if gpus is None else gpus)
     for name, value in (("--address", address), ("--gpus", gpus)):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import codecs
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Generator
@@ -18,7 +20,7 @@ from certcal._checks import InputError
 from certcal._text import printable, spelled
 from certcal.cli.app import DEBUG
 
-BAD_INPUT, UNFORESEEN, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
+BAD_INPUT, UNFORESEEN, LOST, INTERRUPTED, BROKEN_PIPE = 2, 70, 75, 130, 141
 
 
 def run(command: click.Command, arguments: list[str]) -> int:
@@ -34,6 +36,12 @@ def run(command: click.Command, arguments: list[str]) -> int:
     >>> run(fail, [])
     2
     """
+    with _unwinding_when_ended() as ended:
+        code = _run(command, arguments)
+    return 128 + ended[0] if ended and code == INTERRUPTED else code
+
+
+def _run(command: click.Command, arguments: list[str]) -> int:
     _survive_any_text()
     try:
         with _warnings_in_a_line():
@@ -78,6 +86,33 @@ def run(command: click.Command, arguments: list[str]) -> int:
         _complain(_unforeseen(error))
         return UNFORESEEN
     return result if isinstance(result, int) else 0
+
+
+@contextmanager
+def _unwinding_when_ended() -> Generator[list[int]]:
+    """Leave as after Ctrl-C when a signal asks this process to end, so that nothing temporary stays behind.
+
+    A second signal ends it at once. What was told to ignore a signal (nohup) still does.
+    """
+    ended: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield ended
+        return
+
+    def leave(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        ended.append(number)
+        raise KeyboardInterrupt
+
+    asked = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    asked = [each for each in asked if signal.getsignal(each) is signal.SIG_DFL]
+    for each in asked:
+        signal.signal(each, leave)
+    try:
+        yield ended
+    finally:
+        for each in asked:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _unforeseen(error: Exception) -> str:

@@ -23,16 +23,36 @@ _SECONDS = 5  # in which a cluster answers, or is not there
 # How HTTP/2 begins: a client's greeting with empty settings, answered by a frame of settings.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _SETTINGS = bytes([4])
-# Waits for a character, or until the process at the other end of its input is gone, whatever ended it.
+# Waits for a character, or until the process at the other end of its input is gone, whatever ended it. Processes of the
+# cluster that outlived it, which know the password, are ended: they would make the folder anew, open to everybody.
 _REMOVE = """
-import os, shutil, sys, time
+import os, shutil, signal, sys, time
+
+def ended():
+    found = 0
+    for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
+        try:
+            process = os.pidfd_open(int(name))  # so that no other process gets the number meanwhile
+            try:
+                with open(f"/proc/{name}/environ", "rb") as variables:
+                    if os.fsencode(f"{sys.argv[2]}={sys.argv[1]}/") in variables.read():
+                        found += 1
+                        signal.pidfd_send_signal(process, signal.SIGKILL)
+            finally:
+                os.close(process)
+        except OSError:
+            continue
+    return found
+
 sys.stdin.read(1)
 for _ in range(100):
+    left = ended()
     shutil.rmtree(sys.argv[1], ignore_errors=True)
-    if not os.path.lexists(sys.argv[1]):
+    if not left and not os.path.lexists(sys.argv[1]):
         break
     time.sleep(0.1)  # a process of Ray's wrote into it meanwhile
 """
+_PASSWORD = "RAY_AUTH_TOKEN_PATH"  # the variable of all processes of a cluster of ours
 
 
 @contextmanager
@@ -76,7 +96,7 @@ def _started(ray: Any, cpus: int | None) -> Generator[None, None, None]:
         variables = {
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN_PATH": str(password),
+            _PASSWORD: str(password),
             "RAY_AUTH_TOKEN": None,
         }
         inside = os.path.join(folder, "ray")  # Ray opens its folder to everybody; the one around it stays closed
@@ -94,7 +114,7 @@ def _started(ray: Any, cpus: int | None) -> Generator[None, None, None]:
 def _removed_in_any_case(folder: str) -> Generator[None, None, None]:
     """Have a folder removed also if this process is ended at once, as Ray does to it when an agent of Ray's dies."""
     # In a session of its own, where no Ctrl+C reaches it.
-    command = [sys.executable, "-I", "-S", "-c", _REMOVE, folder]
+    command = [sys.executable, "-I", "-S", "-c", _REMOVE, folder, _PASSWORD]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True) as other:
         try:
             yield
