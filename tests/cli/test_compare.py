@@ -57,10 +57,10 @@ def test_the_tables_and_sentences_of_the_library_are_shown(certcal_command, logs
     assert (ran.code, ran.err) == (0, "")
     found = expected(logs, at=[0, 0.25, 0.5])
     for run in found.runs:
-        for text in run.curve.texts:
+        for text in run.percents:
             assert text in ran.out
         assert f"{run.average.value:.4f}" in ran.out
-        assert f"{run.distribution.survival(0.9)[0]:.4f}" in ran.out
+        assert f"{100 * run.distribution.survival(0.9)[0]:.2f}" in ran.out
     for path in logs:
         assert str(path) in ran.out.replace("\n", "")
     assert "Do not rank models by it" in flat(ran.out)
@@ -68,8 +68,8 @@ def test_the_tables_and_sentences_of_the_library_are_shown(certcal_command, logs
     assert "alpha = 0.001 was inferred" in flat(ran.out)
     rows = [line.split() for line in ran.out.splitlines() if line.startswith(("0 ", "0.25 ", "0.5 "))]
     letters = dict(zip((run.name for run in found.runs), "AB", strict=True))
-    assert [row[-1] for row in rows] == [f"({letters[names[0]]})" for names in found.best.names]
-    assert {row[-1] for row in rows} == {"(A)", "(B)"}
+    assert [row[-1] for row in rows] == [letters[names[0]] for names in found.best.names]
+    assert {row[-1] for row in rows} == {"A", "B"}
 
 
 def test_json_holds_all_digits_and_the_sources(certcal_command, logs):
@@ -115,22 +115,26 @@ def test_what_is_said_to_be_certified_is_sure_in_every_output(certcal_command, t
     ran = certcal_command("compare", log, *setting, *(part for file in files for part in ("-o", file)))
     assert (ran.code, [line.split() for line in ran.out.splitlines() if line.startswith("0.5 ")]) == (
         0,
-        [["0.5", "0.2000"]],
+        [["0.5", "100.00", "(≥", "20.00)"]],
     )
-    assert "By the radii as printed, rounded to nearest, up to 4 more of 5 samples would count at a radius" in flat(
-        ran.out
-    )
-    assert "the average certified radius by the radii as printed" in flat(ran.out)
+    assert "after ≥ what they certify, where that is less" in flat(ran.out)
+    assert "the average certified radius is by the radii as printed" in flat(ran.out)
     row = next(csv.DictReader(io.StringIO(files[0].read_text())))
     assert (row["certified"], row["text"], row["certified_as_printed"]) == ("1", "0.2000", "5")
     run = json.loads(files[1].read_text())["runs"][0]
     assert (run["certified_accuracy"]["certified"], run["certified_as_printed"]) == ([1], [5])
     assert run["average_certified_radius"]["as_printed"] is True
-    assert "1 of these 5 samples (0.2000)" in files[2].read_text()
+    assert "1 of these 5 samples (20.00 %)" in files[2].read_text()
+    assert "0.2000" not in files[2].read_text().partition("application/json")[0]  # one unit for one quantity
     families = certcal_command("compare", f"x={log}", *setting, "-o", tmp_path / "families.csv")
-    assert next(line for line in families.out.splitlines() if line.startswith("0.5 ")).split()[-1] == "0.2000"
+    assert next(line for line in families.out.splitlines() if line.startswith("0.5 ")).split()[1:] == [
+        "100.00",
+        "(≥",
+        "20.00)",
+    ]
     named = {row["quantity"]: row for row in csv.DictReader(io.StringIO((tmp_path / "families.csv").read_text()))}
     assert (named["certified_accuracy"]["text"], named["average_certified_radius"]["text"]) == ("0.2000", "as printed")
+    assert named["certified_accuracy_as_printed"]["value"] == "1.0"
 
 
 def test_one_log_is_shown_without_a_verdict(certcal_command, logs):

@@ -11,7 +11,7 @@ import pytest
 
 from certcal.cli.compare import family_names
 from certcal.models import wrap
-from certcal.smoothing import open_run, read_log, sample
+from certcal.smoothing import certificates, open_run, read_log, sample
 from certcal.smoothing.robustness import compare_families, vote_radii
 
 N = 1000
@@ -81,7 +81,9 @@ def test_what_is_asked_for_is_shown_also_by_the_former_name_of_an_option(certcal
     for sentence in (*found.sentences, *found.notes):
         assert sentence[1:] in text  # some go on after the noise level that they are about
     for run in found.runs:
-        assert {f"{run.average.value:.4f}", *run.curve.texts} <= set(text.split())
+        assert {f"{run.average.value:.4f}", *(each.split()[0] for each in run.percents)} <= set(
+            text.replace(",", "").split()
+        )
     assert "N = 100, alpha = 0.01" in text
     assert "N = 1,000" not in text
     for one in found.calibration:
@@ -130,7 +132,7 @@ def test_the_csv_has_one_number_per_line(certcal_command, runs, tmp_path):
         float(run.distribution.survival(0.5)[0]) for run in runs_in_order
     ]
     assert values("certified_calibration_error", samples="all", radius="0.25") == [
-        one.summaries[1]["calibration_error"].worst_all.value for one in found.calibration
+        one.summaries[0]["calibration_error"].worst_all.value for one in found.calibration
     ]
     edges = [(row["sigma"], row["family"], row["other"]) for row in rows if row["quantity"] == "better_than"]
     assert edges == [
@@ -200,3 +202,28 @@ def test_one_log_read_at_two_noise_levels_has_both(certcal_command, tmp_path):
     words = ("--sigma", 0.25, "--sigma", 0.5, "-n", 100, "--alpha", 0.1, "--json")
     families = json.loads(certcal_command("compare", f"a={log}", f"b={log}", *words).out)["families"]
     assert [run["sigma"] for family in families for run in family["runs"]] == [0.25, 0.5]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "without names"])
+def test_calibration_is_certified_at_the_radii_that_were_asked_for(certcal_command, runs, tmp_path, named):
+    folders = [runs / "mild-0.25", runs / "steep-0.5"]
+    given = [f"{'mild=' if place == 0 else 'steep='}{each}" for place, each in enumerate(folders)] if named else folders
+    ran = certcal_command("compare", *given, "--radius", "0.1", "-o", tmp_path / "c.json", "-o", tmp_path / "c.csv")
+    assert (ran.code, ran.err.count("\n")) == (0, 2)
+    found = json.loads((tmp_path / "c.json").read_text())["calibration"]
+    assert [each["radii"] for each in found] == [[0.1], [0.1]]
+    certified = [certificates(open_run(folder).counts(), 0.1).summary() for folder in folders]
+    errors = [each["calibration_error"] for each in certified]
+    table = ran.out.partition("Certified calibration by radius")[2].partition("\n\n")[0]
+    assert "radius 0.1" in table
+    for error in errors:
+        assert error.worst.text in table
+        assert error.worst_all.text in table
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "c.csv").read_text())))
+    if named:
+        said = [row["value"] for row in rows if row["quantity"] == "certified_calibration_error"]
+        assert {float(each) for each in said} == {
+            value for error in errors for value in (error.worst.value, error.worst_all.value)
+        }
+    else:
+        assert [float(row["certified_calibration_error"]) for row in rows] == [each.worst.value for each in errors]

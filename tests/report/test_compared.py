@@ -61,18 +61,18 @@ def words_of(report: Report) -> str:
 
 def test_the_tables_of_runs_hold_what_was_found(three: Comparison) -> None:
     report = three.report()
-    heads, rows = table_of(report, "Certified accuracy by radius, at least")
+    heads, rows = table_of(report, "Certified accuracy in per cent, by radius")
     assert heads == ["radius", "A", "B", "C", "best"]
     assert [float(row[0]) for row in rows] == list(three.best.at)
     assert [row[1:4] for row in rows] == [
-        list(each) for each in zip(*(run.curve.texts for run in three.runs), strict=True)
+        list(each) for each in zip(*(run.curve.percents for run in three.runs), strict=True)
     ]
-    for row, text, names in zip(rows, three.best.texts, three.best.names, strict=True):
-        assert row[4] == f"{text} ({'all' if len(names) == 3 else ', '.join(names)})"
+    for row, names in zip(rows, three.best.names, strict=True):
+        assert row[4] == ("all" if len(names) == 3 else ", ".join(names))
     heads, shares = table_of(report, "Distribution of p_A")
     averages = {row[0]: row[1] for row in table_of(report, "Average certified radius")[1]}
     for row, run in zip(shares, three.runs, strict=True):
-        assert row == [run.name, *(f"{run.distribution.survival(float(p))[0]:.4f}" for p in heads[1:])]
+        assert row == [run.name, *(f"{100 * run.distribution.survival(float(p))[0]:.2f}" for p in heads[1:])]
         assert averages[run.name] == f"{run.average.value:.4f}"
 
 
@@ -147,7 +147,7 @@ def test_one_run_has_no_verdict_and_no_best_and_nothing_certified_is_drawn() -> 
     report = alone.report()
     assert report.headline[0].kind == "Certificate"
     assert "Dominance across all settings" not in [section.title for section in report.sections]
-    assert table_of(report, "Certified accuracy by radius, at least")[0] == ["radius", "A"]
+    assert table_of(report, "Certified accuracy in per cent, by radius")[0] == ["radius", "A"]
     assert "at radius 0.666666." in report.charts()[0].description
     assert (
         "nan" not in certcal.compare(votes("A", 1), radii=[50.0]).report().to_html().lower().split("<svg", 1)[1][:4000]
@@ -160,7 +160,7 @@ def test_many_runs_are_drawn_in_groups_and_all_are_in_the_table() -> None:
     assert [len(lines_of(chart)) for chart in report.charts()] == [8] * 9
     notes = [getattr(block, "note", "") for block in blocks_of(report, "Certified accuracy")]
     assert "3 further runs are in the tables only." in notes
-    assert len(table_of(report, "Certified accuracy by radius, at least")[0]) == 1 + 27 + 1
+    assert len(table_of(report, "Certified accuracy in per cent, by radius")[0]) == 1 + 27 + 1
     assert len(report.to_html()) < 6_000_000
 
 
@@ -195,23 +195,23 @@ def test_the_numbers_in_the_page_are_those_that_json_prints() -> None:
 def test_the_tables_of_families_hold_what_was_found() -> None:
     found, report = seven(), seven().report()
     runs = [(name, run) for sigma in SIGMAS for name, run in found.at_sigma(sigma)]
-    assert table_of(report, "Certified accuracy by radius, at least")[1] == [
-        [name, *run.curve.texts] for name, run in runs
+    assert table_of(report, "Certified accuracy in per cent, by radius")[1] == [
+        [name, *run.curve.percents] for name, run in runs
     ]
     heads, rows = table_of(report, "Distribution of p_A")
     for row, (name, run) in zip(rows, runs, strict=True):
-        assert row == [name, *(f"{run.distribution.survival(float(p))[0]:.4f}" for p in heads[1:])]
+        assert row == [name, *(f"{100 * run.distribution.survival(float(p))[0]:.2f}" for p in heads[1:])]
     _, rows = table_of(report, "Runs")
     assert [(row[0], float(row[1]), row[-1]) for row in rows] == [
         (family.name, run.sigma, f"runs/{run.name}") for family in found.families for run in family.runs
     ]
-    best = "Best certified accuracy over sigma, at least, with the sigma that reaches it"
+    best = "Best certified accuracy over sigma, in per cent, with the sigma that reaches it"
     for place, row in enumerate(table_of(report, best)[1]):
         for cell, family in zip(row[1:], found.families, strict=False):
             reached = family.best.names[place]
-            assert cell.startswith(family.best.texts[place])
-            assert cell.endswith("(any σ)") == (len(reached) == 3)
-        assert row[-1].startswith(found.best.texts[place])
+            assert cell.startswith(f"{math.floor(10_000 * family.best.fractions[place]) / 100:.2f}, ")
+            assert cell.endswith("any σ") == (len(reached) == 3)
+        assert row[-1] == ("all" if len(found.best.names[place]) == 7 else ", ".join(found.best.names[place]))
 
 
 def test_the_average_radius_is_ranked_beside_what_it_hides() -> None:
@@ -222,7 +222,7 @@ def test_the_average_radius_is_ranked_beside_what_it_hides() -> None:
         assert [float(row[1]) for row in own] == sorted((float(row[1]) for row in own), reverse=True)
         for name, average, *_, at_half, _, _, beaten in own:
             assert average == f"{runs[name].average.value:.4f}"
-            assert at_half == f"{runs[name].distribution.survival(0.5)[0]:.4f}"
+            assert at_half == f"{100 * runs[name].distribution.survival(0.5)[0]:.2f}"
             assert beaten == (", ".join(worse for one, worse in graph.edges if one == name) or "–")
 
 
@@ -261,7 +261,7 @@ def test_every_budget_has_a_value_for_every_family_as_far_as_anything_is_certifi
         expected = [each for table in found.settings if table.sigma == sigma for each in table.rows]
         for row, (name, values) in zip(rows, expected, strict=True):
             shown = [float(cell.lstrip("~")) for cell in row[1:]]
-            assert (row[0], shown) == (name, [round(float(value), 4) for value in values.lower[: len(shown)]])
+            assert (row[0], shown) == (name, [round(100 * float(value), 2) for value in values.lower[: len(shown)]])
             assert not values.upper[len(shown) :].any()
     notes = {each.note for each in found.settings if each.note}
     assert notes
@@ -305,7 +305,7 @@ def test_one_family_alone_says_what_is_certified_instead_of_a_verdict() -> None:
 def test_seven_families_fit_the_terminal(width: int) -> None:
     text = seven().report().to_text(width=width)
     assert max(map(len, text.splitlines())) <= width
-    numbers = {text for run in seven().runs for text in run.curve.texts}
+    numbers = {text for run in seven().runs for text in run.percents}
     assert [each for each in numbers if each not in text] == []
 
 

@@ -237,12 +237,10 @@ def test_certified_accuracy_of_a_log_counts_no_sample_whose_radius_was_rounded_u
     assert [run.curve.certified for run in both.runs] == [(1,), (3,)]
     assert [run.printed.certified for run in both.runs] == [(5,), (3,)]
     assert both.best.names == (("run",),)
-    assert "1 of these 5 samples (0.2000)" in both.runs[0].curve.sentences[0]
+    assert "1 of these 5 samples (20.00 %)" in both.runs[0].curve.sentences[0]
     assert [run.average.as_printed for run in both.runs] == [True, False]
-    assert (
-        "By the radii as printed, rounded to nearest, up to 4 more of the 5 samples of log would count at a radius"
-        in both.notes[-1]
-    )
+    assert [run.percents for run in both.runs] == [("100.00 (≥ 20.00)",), ("60.00",)]
+    assert "as is what stands after ≥" in both.notes[-1]
     families = compare_families({"log": [log]}, [0.5])
     assert families.best.values == (0.2,)
     assert [run.curve.texts for run in (*both.runs, *families.families[0].runs)] == [

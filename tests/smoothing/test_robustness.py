@@ -88,7 +88,8 @@ def test_shares_are_printed_rounded_down_from_their_exact_value():
     curve = certified_accuracy([1.0] * 8317 + [math.nan] * 1683, [1] * 10_000, at=[0.5])
     assert curve.texts == ("0.8317",)  # 8317/10000 as a float is a little less
     assert certified_accuracy([1, 1, math.nan], [1, 1, 1], at=[0.5]).texts == ("0.6666",)
-    assert "0.6666" in certified_accuracy([1, 1, math.nan], [1, 1, 1], at=[0.5]).sentences[0]
+    assert "(66.66 %)" in certified_accuracy([1, 1, math.nan], [1, 1, 1], at=[0.5]).sentences[0]
+    assert (curve.percents, certified_accuracy([1.0], [1], at=[0.5, 2]).percents) == (("83.17",), ("100.00", "0.00"))
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,11 @@ def unit(label: str) -> Axis:
     return Axis(0.0, 1.0, ticks(0, 1), label)
 
 
+def percent(label: str) -> Axis:
+    """An axis for shares, from 0 to 1, with ticks in per cent."""
+    return Axis(0.0, 1.0, tuple((place, f"{100 * place:g}") for place, _ in ticks(0, 1)), f"{label}, %")
+
+
 def named(names: Sequence[str], label: str = "") -> Axis:
     """An axis with a place for each name, in the middle of its unit.
 

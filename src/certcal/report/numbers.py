@@ -32,6 +32,17 @@ def number(value: float) -> str:
     return minus(f"{value:.{_DIGITS}f}")
 
 
+def percent_of(share: float) -> str:
+    """A share as text in per cent, with as many digits as :func:`number` gives it.
+
+    Examples
+    --------
+    >>> percent_of(0.2231), percent_of(0.0), percent_of(3e-6)
+    ('22.31', '0.00', '3.0e-04')
+    """
+    return f"{100 * share:.2f}" if share == 0 or share >= 0.5 * 10**-_DIGITS else f"{100 * share:.1e}"
+
+
 def p_value(value: float) -> str:
     """A p-value as text; small ones are said to be small."""
     return "< 0.0001" if value < 0.5e-4 else number(value)

@@ -7,8 +7,21 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
-from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, Segments, Words, drawn_steps, ticks, unit
-from certcal.report.numbers import number
+from certcal.report.charts import (
+    Axis,
+    Band,
+    Chart,
+    Line,
+    Mark,
+    Panel,
+    Segments,
+    Words,
+    drawn_steps,
+    percent,
+    ticks,
+    unit,
+)
+from certcal.report.numbers import number, percent_of
 
 if TYPE_CHECKING:
     from certcal.smoothing.robustness import PaDistribution
@@ -32,9 +45,11 @@ class PaLine(NamedTuple):
     distribution: PaDistribution
 
 
-def p_a_chart(title: str, lines: Sequence[PaLine], *, draws: int | None = None, caption: str = "") -> Chart:
+def p_a_chart(
+    title: str, lines: Sequence[PaLine], *, draws: int | None = None, caption: str = "", in_percent: bool = False
+) -> Chart:
     """The share of samples with p_A of at least p, from one half on, as falling staircases."""
-    up = unit("share with p_A ≥ p")
+    up = (percent if in_percent else unit)("share with p_A ≥ p")
     up = up if draws is None else replace(up, high=1.13)  # room for the p that are marked
     if draws is None:
         across, marks, scale = Axis(0.5, 1.0, ticks(0.5, 1), "p"), list[Mark](), _same
@@ -42,13 +57,13 @@ def p_a_chart(title: str, lines: Sequence[PaLine], *, draws: int | None = None, 
         across, marks, scale = _by_radius(lines[0].distribution.sigma, draws)
     for line in lines:
         marks += _staircase(line, across, scale)
-    said = " ".join(f"{line.name}: {_described(line.distribution)}." for line in lines)
+    said = " ".join(f"{line.name}: {_described(line.distribution, in_percent)}." for line in lines)
     return Chart(title, said, [Panel(across, up, marks, 240)], caption)
 
 
-def share_text(seen: PaDistribution, p: float) -> str:
+def share_text(seen: PaDistribution, p: float, in_percent: bool = False) -> str:
     """The share of samples with p_A of at least p; a range where a log leaves votes open."""
-    low, high = (number(float(each)) for each in seen.survival(p))
+    low, high = (percent_of(each) if in_percent else number(each) for each in map(float, seen.survival(p)))
     return low if low == high else f"{low} – {high}"
 
 
@@ -87,5 +102,6 @@ def _staircase(line: PaLine, across: Axis, scale: Callable[[float], float]) -> l
     return [*marks, Line(at, lower, line.look, line.name, "pre", markers=False)]
 
 
-def _described(seen: PaDistribution) -> str:
-    return ", ".join(f"{share_text(seen, p)} with p_A of at least {p:g}" for p in SHARES)
+def _described(seen: PaDistribution, in_percent: bool) -> str:
+    unit_of = " %" if in_percent else ""
+    return ", ".join(f"{share_text(seen, p, in_percent)}{unit_of} with p_A of at least {p:g}" for p in SHARES)

@@ -40,7 +40,8 @@ class CompareSettings(Settings):
 
     radii: tuple[float, ...] = setting(
         (),
-        "Radii at which certified accuracy is compared. Default: steps up to the largest certified radius.",
+        "Radii at which certified accuracy and calibration are compared. Default: steps up to the largest certified "
+        "radius.",
         "number",
         many=True,
         least=0,
@@ -226,9 +227,9 @@ def _runs(sources: Sequence[Any], asked: CompareSettings) -> Comparison:
     if asked.budgets:
         raise InputError("other budgets are for families", argument="budgets", remedy="name the runs, as in NAME=RUN")
     read, origins = _read(sources, asked)
-    named = [_named(source, letter) for source, letter in zip(read, letters(len(read)), strict=True)]
     level = _ALPHA if asked.alpha is None else asked.alpha
-    found = compare_runs(named, asked.radii or None, alpha=level, samples=asked.samples)
+    names = letters(len(read))
+    found = compare_runs(read, asked.radii or None, alpha=level, samples=asked.samples, names=names)
     return replace(found, origins=dict(zip((run.name for run in found.runs), origins, strict=True)))
 
 
@@ -274,12 +275,6 @@ def letters(count: int) -> list[str]:
     """
     alphabet = string.ascii_uppercase
     return [alphabet[i % 26] + (str(i // 26 + 1) if i >= 26 else "") for i in range(count)]
-
-
-def _named(source: Any, letter: str) -> Any:
-    from certcal.smoothing.robustness import named
-
-    return source if getattr(source, "name", "") else named(source, letter)
 
 
 def _read(sources: Sequence[Any], asked: CompareSettings) -> tuple[list[Any], list[str]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._text import capital, counted
 from certcal.claims import in_full, short_text
-from certcal.report.charts import MOST_SERIES, Chart, Graph, unit
+from certcal.report.charts import MOST_SERIES, Chart, Graph, percent
 from certcal.report.document import (
     NOTHING,
     Block,
@@ -81,7 +81,7 @@ _DOMINANCE = (
 )
 _AVERAGE = f"Do not rank models by it. {WARNING}. It is shown because published tables report it."
 _RANKED = (
-    "Dominates: by the verdicts above. No number of noise samples certifies more than the share with "
+    "Dominates: by the verdicts above. No number of noise samples certifies more than the share of samples with "
     "p_A ≥ 0.5. Where the average is larger and this share smaller, easy samples became easier and hard ones were "
     "given up."
 )
@@ -89,6 +89,8 @@ _CHOSEN = (
     "A sigma chosen after looking has a price: each run's certified radius may fail with probability alpha, so the "
     "best of several may fail with up to their sum."
 )
+_PER_CENT = "Certified accuracy in per cent, by radius"
+_LOGS = " Of a log: by its radii as printed, rounded to nearest, and after ≥ what they certify, where that is less."
 _FAMILIES = (
     "A family is one training method with a network per noise level. Names were given with the files; nothing in them "
     "says how they were trained."
@@ -111,7 +113,7 @@ def view(found: Comparison) -> Report:
     sections.append(Section("Average certified radius", _average(found), brief=True, folded=True))
     if found.calibration:
         sections.append(Section("Certified calibration", calibration(found), brief=True))
-        sections.append(_folded(calibration_table(found)))
+        sections.append(_folded(calibration_table(found, _noun(found))))
     appendix = [runs] if families else []
     appendix += [Section("Other sampling budgets", budgets(found))] if found.settings else []
     what = "training method" if families else "smoothed classifier"
@@ -138,21 +140,31 @@ def charts(found: Comparison) -> Sequence[Chart]:
 
 def accuracy_charts(found: Comparison) -> list[Chart]:
     """Certified accuracy by radius: one chart per noise level, and the best over them; one alone for single runs."""
-    up, made = unit("certified accuracy"), list[Chart]()
+    up, made = percent("certified accuracy"), list[Chart]()
     for sigma in () if _single(found) else found.sigmas:
         lines = [
-            Curve(place, name, run.curve.values, run.curve.texts, run.steps)
+            Curve(place, name, run.curve.values, _said_in_percent(run.percents), run.steps)
             for place, name, run in _members(found, sigma)
         ]
         made += curve_charts(f"Certified accuracy, sigma {sigma:g}", found.at, lines, up)
     if _single(found) or len(found.sigmas) > 1:
         lines = [
-            Curve(i, _label(found, i), each.best.values, each.best.texts, each.steps)
+            Curve(i, _label(found, i), each.best.values, _said_in_percent(_best_percents(each)), each.steps)
             for i, each in enumerate(found.families)
         ]
         title = "Certified accuracy by radius" if _single(found) else "Best certified accuracy over sigma"
         made += curve_charts(title, found.at, lines, up)
     return made
+
+
+def _said_in_percent(texts: Sequence[str]) -> list[str]:
+    return [f"{text} %" for text in texts]
+
+
+def _best_percents(family: RunFamily) -> list[str]:
+    """What the best run over sigma certifies at each radius, as tables have it."""
+    best = [[run for run in family.runs if run.name in names] for names in family.best.names]
+    return [max(runs, key=lambda run: run.printed.values[i]).percents[i] for i, runs in enumerate(best)]
 
 
 def p_a_charts(found: Comparison, *, by_radius: bool = False) -> list[Chart]:
@@ -164,7 +176,7 @@ def p_a_charts(found: Comparison, *, by_radius: bool = False) -> list[Chart]:
         for group in grouped(lines):
             looks = [line._replace(look=line.look % MOST_SERIES) for line in group]
             where = f"{title}{', by radius' if by_radius else ''}"
-            made.append(p_a_chart(f"Distribution of p_A{where}", looks, draws=draws))
+            made.append(p_a_chart(f"Distribution of p_A{where}", looks, draws=draws, in_percent=True))
     return made
 
 
@@ -342,25 +354,34 @@ def _accuracy_tables(found: Comparison) -> list[Table]:
     """Certified accuracy at each noise level, and the best over them; of single runs beside each other."""
     single, made = _single(found), list[Table]()
     if not single:
-        rows = _by_sigma(found, lambda name, run: [name, *run.curve.texts])
+        rows = _by_sigma(found, lambda name, run: [name, *run.percents])
         columns = [Column("radius"), *(Column(short_text(radius, "lower"), "bound") for radius in found.at)]
-        made.append(Table(columns, rows, "Certified accuracy by radius, at least", fit="split"))
+        made.append(Table(columns, rows, _PER_CENT, _as_printed(found), fit="split"))
     if single or len(found.sigmas) > 1:
-        several = len(found.families) > 1
+        several, cells = len(found.families) > 1, [_best_percents(each) for each in found.families]
         rows = [
             [
                 short_text(radius, "lower"),
-                *(f"{each.best.texts[i]}{'' if single else _reached(each, i)}" for each in found.families),
-                *([f"{found.best.texts[i]} ({_ahead(found, i)})"] if several else []),
+                *(
+                    f"{own[i]}{'' if single else _reached(each, i)}"
+                    for each, own in zip(found.families, cells, strict=True)
+                ),
+                *([_ahead(found, i)] if several else []),
             ]
             for i, radius in enumerate(found.at)
         ]
-        best = "Best certified accuracy over sigma, at least, with the sigma that reaches it"
-        caption = "Certified accuracy by radius, at least" if single else best
+        best = "Best certified accuracy over sigma, in per cent, with the sigma that reaches it"
         columns = [Column("radius"), *(Column(name, "bound") for name in found.names)]
-        columns += [Column("best", "bound")] if several else []
-        made.append(Table(columns, rows, caption, "" if single else _CHOSEN, fit="split"))
+        columns += [Column("best")] if several else []
+        note = _as_printed(found) if single else _CHOSEN
+        made.append(Table(columns, rows, _PER_CENT if single else best, note, fit="split"))
     return made
+
+
+def _as_printed(found: Comparison) -> str:
+    """How the cells of certified accuracy are rounded, and what the second number of a log is."""
+    logs = any(run.average.as_printed for run in found.runs)
+    return f"Rounded down.{_LOGS if logs else ''}"
 
 
 def _repeats(found: Comparison) -> Table:
@@ -395,8 +416,8 @@ def _reached(family: RunFamily, i: int) -> str:
     """The noise levels that reach the best at a radius."""
     names = family.best.names[i]
     if len(names) == len(family.runs) > 1:
-        return " (any σ)"
-    return f" (σ {', '.join(f'{run.sigma:g}' for run in family.runs if run.name in names)})"
+        return ", any σ"
+    return f", σ {', '.join(f'{run.sigma:g}' for run in family.runs if run.name in names)}"
 
 
 def _ahead(found: Comparison, i: int) -> str:
@@ -411,9 +432,9 @@ def _p_a(found: Comparison) -> list[Block]:
     if not _single(found) or len(found.sigmas) == 1:
         drawn = [chart for pair in zip(drawn, p_a_charts(found, by_radius=True), strict=True) for chart in pair]
         scale = _SCALE
-    rows = _by_sigma(found, lambda name, run: [name, *(share_text(run.distribution, p) for p in _SHARES)])
+    rows = _by_sigma(found, lambda name, run: [name, *(share_text(run.distribution, p, True) for p in _SHARES)])
     columns = [Column("p"), *(Column(f"{p:g}", "estimate") for p in _SHARES)]
-    shares = Table(columns, rows, "Share of samples with p_A of at least p", fit="split")
+    shares = Table(columns, rows, "Share of samples with p_A of at least p, in per cent", fit="split")
     rows = _by_sigma(found, lambda name, run: [name, *map(number, run.distribution.quantile(QUANTILES).tolist())])
     columns = [Column("quantile"), *(Column(f"{q:.0%}", "estimate") for q in QUANTILES)]
     quantiles = Table(columns, rows, "Quantiles of p_A", fit="split")
@@ -428,9 +449,9 @@ def _average(found: Comparison) -> list[Block]:
     columns = [
         Column(_noun(found)),
         Column("average radius", "estimate"),
-        Column("from the top tenth", "estimate", priority=2),
+        Column("% of it from the top tenth", "estimate", priority=2),
         Column("of one constant class", "estimate", priority=3),
-        *(Column(f"share with p_A ≥ {p:g}", "estimate", priority=1) for p in SHARES),
+        *(Column(f"% with p_A ≥ {p:g}", "estimate", priority=1) for p in SHARES),
         Column("dominates"),
     ]
     edges = {graph.sigma: graph.edges for graph in found.graphs}
@@ -440,8 +461,8 @@ def _average(found: Comparison) -> list[Block]:
         rows.append(Heading(f"sigma {sigma:g}"))
         for name, run in sorted(found.at_sigma(sigma), key=lambda member: -member[1].average.value):
             average = run.average
-            top = "undefined" if math.isnan(average.top_tenth) else f"{100 * average.top_tenth:.1f} %"
-            shares = (share_text(run.distribution, p) for p in SHARES)
+            top = "undefined" if math.isnan(average.top_tenth) else f"{100 * average.top_tenth:.1f}"
+            shares = (share_text(run.distribution, p, True) for p in SHARES)
             beaten = ", ".join(worse for better, worse in edges.get(sigma, rest) if better == name) or NOTHING
             rows.append([name, average.value, top, average.trivial, *shares, beaten])
     return [Text(_AVERAGE), Table(columns, rows, "Ranked by average certified radius", _RANKED)]

@@ -19,14 +19,13 @@ from certcal.report.charts import (
     Mark,
     Panel,
     Segments,
-    Words,
     covering,
     falling_steps,
     radii_axis,
     ticks,
 )
 from certcal.report.document import NOTHING, Block, Cell, Column, Figures, Heading, Table, Text
-from certcal.report.numbers import number
+from certcal.report.numbers import percent_of
 
 if TYPE_CHECKING:
     from certcal.smoothing.robustness import AccuracySteps, CertifiedCalibration, Comparison
@@ -38,9 +37,9 @@ _CALIBRATION = (
     "Exact worst cases when every input may be perturbed up to the radius, where the certificates hold. Certified "
     "samples differ between methods and are the easier ones. Over all samples, those without a certificate may have "
     "any confidence and be right or wrong. Skill is the relative gain in Brier score over the best constant "
-    "confidence; at 0 or below, the confidences need not say more than a constant. Values are computed at the marked "
-    "radii; the light lines only lead the eye, and nothing is claimed between them."
+    "confidence; at 0 or below, the confidences need not say more than a constant."
 )
+_MARKED = "Computed at the marked radii; the light lines only lead the eye, and nothing is claimed between."
 _BUDGETS = (
     "Estimates of what N noise samples at level alpha would certify, if every sample's votes came in the proportion "
     "seen here. Each value is read off the distribution of p_A; nothing was sampled again."
@@ -73,9 +72,6 @@ def curve_charts(
             marks.append(Segments([(across.low, 0.0, across.high, 0.0)], "zero"))
         for line in group:
             marks.append(_line(line, radii, across))
-        if not any(value == value for line in group for value in line.values):
-            middle = (across.low + across.high) / 2, (up.low + up.high) / 2
-            marks.append(Words([middle[0]], [middle[1]], ["nothing is certified here"], "idle"))
         said = " ".join(
             f"{line.name}: {line.texts[0]} at radius {near}, {line.texts[-1]} at radius {far}." for line in group
         )
@@ -121,13 +117,12 @@ _QUANTITIES: tuple[tuple[str, str, str, Callable[[CertifiedSummary], Any]], ...]
 
 
 def calibration_charts(found: Comparison) -> list[list[Chart]]:
-    """What is certified of confidences, by radius: per quantity a chart at each noise level."""
+    """What is certified of confidences, by radius: per quantity a chart, or one at each noise level."""
     groups: list[list[Chart]] = []
     for title, _, _, of in _QUANTITIES:
         made: list[Chart] = []
         values = [_value(of(summary)) for each in found.calibration for summary in each.summaries]
-        for sigma in found.sigmas:
-            own = [each for each in found.calibration if each.sigma == sigma]
+        for where, own in _calibrated_together(found):
             lines = [
                 Curve(
                     found.names.index(each.family),
@@ -137,11 +132,17 @@ def calibration_charts(found: Comparison) -> list[list[Chart]]:
                 )
                 for each in own
             ]
-            if own:
-                axis = _axis(title, values)
-                made += curve_charts(f"{title}, sigma {sigma:g}", own[0].radii, lines, axis, size="small")
+            made += curve_charts(f"{title}{where}", own[0].radii, lines, _axis(title, values), size="small")
         groups.append(made)
     return groups
+
+
+def _calibrated_together(found: Comparison) -> list[tuple[str, list[CertifiedCalibration]]]:
+    """What is drawn in one chart: all runs where no family has several, else those of each noise level; with words."""
+    if all(len(family.runs) == 1 for family in found.families):
+        return [("", list(found.calibration))]
+    parts = [(sigma, [each for each in found.calibration if each.sigma == sigma]) for sigma in found.sigmas]
+    return [(f", sigma {sigma:g}", own) for sigma, own in parts if own]
 
 
 def calibration(found: Comparison) -> list[Block]:
@@ -150,18 +151,18 @@ def calibration(found: Comparison) -> list[Block]:
     missing = [run.name for family in found.families for run in family.runs if (family.name, run.sigma) not in there]
     notes = ["Skill below -1 is drawn at the lower edge."] if _is_cut(found) else []
     notes += [f"Without, since only their votes are known: {', '.join(missing)}."] if missing else []
-    return [Text(_CALIBRATION), *map(Figures, calibration_charts(found)), *(Text(each, "note") for each in notes)]
+    drawn = [Figures(charts, _MARKED) for charts in calibration_charts(found)]
+    return [Text(_CALIBRATION), *drawn, *(Text(each, "note") for each in notes)]
 
 
-def calibration_table(found: Comparison) -> Table:
+def calibration_table(found: Comparison, noun: str) -> Table:
     """What is certified of confidences, by noise level and radius."""
-    by_sigma = [[each for each in found.calibration if each.sigma == sigma] for sigma in found.sigmas]
     rows: list[Sequence[Cell] | Heading] = []
-    for own in filter(None, by_sigma):
+    for where, own in _calibrated_together(found):
         for i, radius in enumerate(own[0].radii):
-            rows.append(Heading(f"sigma {own[0].sigma:g}, radius {short_text(radius, 'lower')}"))
+            rows.append(Heading(f"radius {short_text(radius, 'lower')}{where}"))
             rows += [_row(each, i) for each in own]
-    columns = [Column("method"), Column("certified", priority=1)]
+    columns = [Column(noun), Column("certified", priority=1)]
     columns += [Column(head, "bound", side) for _, head, side, _ in _QUANTITIES]
     return Table(columns, rows, "Certified calibration by radius, rounded to the safe side")
 
@@ -207,7 +208,7 @@ def budgets(found: Comparison) -> list[Block]:
             for (name, values), resolved in zip(each.rows, each.resolved, strict=True):
                 rows.append([name, *_converted(values, resolved)[:reach]])
         columns = [Column("radius"), *(Column(short_text(radius, "lower"), "estimate") for radius in found.at[:reach])]
-        caption = f"Expected certified accuracy at sigma {sigma:g}, by radius{beyond}"
+        caption = f"Expected certified accuracy in per cent at sigma {sigma:g}, by radius{beyond}"
         made.append(Table(columns, rows, caption, fit="split"))
     notes = dict.fromkeys(each.note for each in found.settings if each.note)
     return [*made, *(Text(each, "note") for each in notes)]
@@ -216,6 +217,6 @@ def budgets(found: Comparison) -> list[Block]:
 def _converted(values: Any, resolved: Sequence[bool]) -> list[str]:
     cells: list[str] = []
     for low, high, sure in zip(values.lower.tolist(), values.upper.tolist(), resolved, strict=True):
-        text = number(low) if low == high else f"{number(low)} – {number(high)}"
+        text = percent_of(low) if low == high else f"{percent_of(low)} – {percent_of(high)}"
         cells.append(text if sure else f"~{text}")
     return cells

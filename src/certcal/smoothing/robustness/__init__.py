@@ -14,9 +14,9 @@ from certcal.smoothing.robustness._accuracy import (
     trivial_average_radius,
 )
 from certcal.smoothing.robustness._budgets import DEFAULT_BUDGETS, Budget, SettingTable
+from certcal.smoothing.robustness._calibration import CertifiedCalibration
 from certcal.smoothing.robustness._chance import Chance, chance
 from certcal.smoothing.robustness._compare import (
-    CertifiedCalibration,
     Compared,
     Comparison,
     RunFamily,

@@ -72,12 +72,18 @@ class AccuracyCurve:
         return tuple(rounded_down(share) for share in self.fractions)
 
     @property
+    def percents(self) -> tuple[str, ...]:
+        """The shares in per cent, rounded down to two decimals."""
+        hundredths = (share.numerator * 10_000 // share.denominator for share in self.fractions)
+        return tuple(f"{each // 100}.{each % 100:02d}" for each in hundredths)
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """What is claimed at each radius, where each sample's radius holds."""
         return tuple(
-            f"{count} of these {self.n} samples ({text}) are predicted correctly under every perturbation of norm up "
+            f"{count} of these {self.n} samples ({text} %) are predicted correctly under every perturbation of norm up "
             f"to {short_text(radius, 'lower')}, where their certified radii hold."
-            for radius, count, text in zip(self.at, self.certified, self.texts, strict=True)
+            for radius, count, text in zip(self.at, self.certified, self.percents, strict=True)
         )
 
     def to_dict(self) -> dict[str, Any]:

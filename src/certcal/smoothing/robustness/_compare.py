@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, failure_probability
-from certcal._json import document_of
 from certcal.claims import short_text
 from certcal.result import Result
 from certcal.smoothing.robustness._accuracy import (
@@ -30,15 +29,13 @@ from certcal.smoothing.robustness._accuracy import (
     trivial_average_radius,
 )
 from certcal.smoothing.robustness._budgets import SettingTable
+from certcal.smoothing.robustness._calibration import CertifiedCalibration, certified_calibration
 from certcal.smoothing.robustness._distribution import PaDistribution
 from certcal.smoothing.robustness._dominance import Dominance, dominance_table
 from certcal.smoothing.robustness._graph import DominanceGraph
 from certcal.smoothing.robustness._repeats import RepeatedRuns
 from certcal.smoothing.robustness._samples import differing, on_common_samples
 from certcal.smoothing.robustness._votes import VoteRecord, as_record
-
-if TYPE_CHECKING:
-    from certcal.worst_case import CertifiedSummary
 
 _MOST_RADII = 12
 
@@ -84,6 +81,14 @@ class Compared:
     distribution: PaDistribution
     notes: tuple[str, ...] = ()
     runs: int = 1
+
+    @property
+    def percents(self) -> tuple[str, ...]:
+        """Certified accuracy in per cent as tables have it: 22.96 (≥ 22.31) where a log's rounding leaves it open."""
+        lines = zip(self.printed.certified, self.curve.certified, self.curve.percents, strict=True)
+        return tuple(
+            least if count == sure else f"{100 * count / self.n:.2f} (≥ {least})" for count, sure, least in lines
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -136,37 +141,6 @@ class RunFamily:
         return {"name": self.name, "runs": [run.to_dict() for run in self.runs], "best": self.best.to_dict()}
 
 
-@dataclass(frozen=True, eq=False)
-class CertifiedCalibration:
-    """The exact worst case of calibration of one run under perturbations up to each of several radii.
-
-    What is claimed of the samples holds where their certificates do; each may fail with probability ``alpha``, as with
-    :func:`certcal.smoothing.certificates`.
-
-    Attributes
-    ----------
-    family, sigma
-        Which run.
-    radii
-        Smallest first.
-    summaries
-        Per radius: exact calibration error over the certified samples (None where there are none) and over all, Brier
-        score, skill and more.
-    alpha
-        Of one sample's certificate.
-    """
-
-    family: str
-    sigma: float
-    radii: tuple[float, ...]
-    summaries: tuple[CertifiedSummary, ...]
-    alpha: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return document_of(self, "certified calibration")
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
     """Runs and logs beside each other. Made by :func:`certcal.compare`.
@@ -185,7 +159,7 @@ class Comparison(Result):
     settings
         Of families: certified accuracy at other budgets and levels, one table per setting and σ.
     calibration
-        Of families: what is certified of confidences, of runs only, not of logs.
+        What is certified of confidences: of runs, since a log has none.
     origins
         File or folder of each run by the run's name, for those that were read from one.
     repeats
@@ -277,6 +251,7 @@ class Comparison(Result):
             "at": list(self.at),
             "best": self.best.to_dict(),
             "dominance": [pair.to_dict() for pair in self.dominance],
+            "calibration": [each.to_dict() for each in self.calibration],
             "notes": list(self.notes),
         }
 
@@ -294,28 +269,49 @@ class Comparison(Result):
                 "value": run.curve.values[i],
                 "text": run.curve.texts[i],
                 "certified_as_printed": run.printed.certified[i],
+                **self._calibration_at(run.name, radius),
             }
             for run in self.runs
             for i, radius in enumerate(self.at)
         ]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
+    def _calibration_at(self, name: str, radius: float) -> dict[str, Any]:
+        """What is certified of a run's confidences at a radius, for a line; nothing where no run has any."""
+        if not self.calibration:
+            return {}
+        found = {
+            where: summary
+            for each in self.calibration
+            if each.family == name
+            for where, summary in zip(each.radii, each.summaries, strict=True)
+        }.get(radius)
+        return {
+            f"certified_{key}{rest}": None if found is None else getattr(getattr(found[key], of), "value", None)
+            for key in ("calibration_error", "brier_score")
+            for rest, of in (("", "worst"), ("_all", "worst_all"))
+        }
 
-def compare(sources: Any, at: Any = None, *, alpha: float = 0.001, samples: str = "all") -> Comparison:
-    """Certified accuracy, its best over σ, average radius, distribution of p_A and dominance of several runs.
+
+def compare(
+    sources: Any, at: Any = None, *, alpha: float = 0.001, samples: str = "all", names: Sequence[str] | None = None
+) -> Comparison:
+    """Certified accuracy, its best over σ, average radius, distribution of p_A, calibration and dominance of runs.
 
     Parameters
     ----------
     sources
         Counts of runs, imported logs or VoteRecords; names must differ.
     at
-        Radii. Default: from 0 to the largest certified one in even steps.
+        Radii. Default: from 0 to the largest certified one in even steps; for calibration, 0 and multiples of σ.
     alpha
         Level at which votes are certified. Logs keep their own.
     samples
         "common" to compare on the samples that all runs have.
+    names
+        What those are called that have no name of their own.
     """
-    several, records, cut = on_common_samples(*_recorded(sources), samples)
+    several, records, cut = on_common_samples(*_recorded(sources, names), samples)
     runs = compared_runs(several, records, at, alpha)
     families = tuple(RunFamily(run.name, (run,), best_accuracy([run.curve])) for run in runs)
     graphs: tuple[DominanceGraph, ...] = ()
@@ -325,16 +321,22 @@ def compare(sources: Any, at: Any = None, *, alpha: float = 0.001, samples: str 
         averages = {run.name: run.average.value for run in runs} if one else {}
         graphs = (DominanceGraph(runs[0].sigma if one else None, tuple(run.name for run in runs), pairs, averages),)
     best = best_accuracy([run.curve for run in runs])
-    return Comparison(families, best, graphs, (*cut, *_about_samples(records), *notes_of(runs)))
+    calibration = certified_calibration([(run.name, each) for run, each in zip(runs, several, strict=True)], at, alpha)
+    notes = (*cut, *_about_samples(records), *notes_of(runs))
+    return Comparison(families, best, graphs, notes, calibration=calibration)
 
 
-def _recorded(sources: Any) -> tuple[list[Any], list[VoteRecord]]:
+def _recorded(sources: Any, names: Sequence[str] | None) -> tuple[list[Any], list[VoteRecord]]:
     """Sources, and what is known of the votes of each under its own name."""
     several = list(sources)
     if not several:
         raise InputError("sources is empty; pass at least one run or log")
-    records = [as_record(each) for each in several]
-    records = [record if record.name else replace(record, name=f"run {i}") for i, record in enumerate(records, 1)]
+    given = [getattr(each, "name", "") or (names[i] if names else "") for i, each in enumerate(several)]
+    records = [as_record(each, name) for each, name in zip(several, given, strict=True)]
+    records = [
+        record if record.name else replace(record, name=name or f"run {i}")
+        for i, (record, name) in enumerate(zip(records, given, strict=True), 1)
+    ]
     names = [record.name for record in records]
     for name in names:
         if names.count(name) > 1:
@@ -419,19 +421,9 @@ def notes_of(runs: Sequence[Compared]) -> tuple[str, ...]:
         )
     if any(run.average.as_printed for run in runs):
         notes.append(
-            "Of logs, certified accuracy is by the fewest votes that the printed radii allow, and the average "
-            "certified radius by the radii as printed."
-        )
-    more = {
-        run.name: max(a - b for a, b in zip(run.printed.certified, run.curve.certified, strict=True)) for run in runs
-    }
-    if any(more.values()):
-        most = max(runs, key=lambda run: more[run.name] / run.n)
-        whose = f"of the {most.n} samples of {most.name}" if len(runs) > 1 else f"of {most.n} samples"
-        fewer = ", and of the others fewer" if sum(count > 0 for count in more.values()) > 1 else ""
-        notes.append(
-            f"By the radii as printed, rounded to nearest, up to {more[most.name]} more {whose} would count at a "
-            f"radius{fewer}."
+            "Of logs, the average certified radius is by the radii as printed, and so is certified accuracy as "
+            "published tables have it; charts, verdicts and the best are by the fewest votes that the printed radii "
+            "allow, as is what stands after ≥."
         )
     return tuple(notes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from typing import Any, NamedTuple, cast
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, failure_probability
 from certcal._text import capital
 from certcal.smoothing._counts import Counts
-from certcal.smoothing.robustness._accuracy import AccuracyCurve, best_accuracy, check_at
+from certcal.smoothing.robustness._accuracy import AccuracyCurve, best_accuracy
 from certcal.smoothing.robustness._budgets import DEFAULT_BUDGETS, check_settings, setting_tables
+from certcal.smoothing.robustness._calibration import CertifiedCalibration, certified_calibration
 from certcal.smoothing.robustness._chance import Chance, chance
 from certcal.smoothing.robustness._compare import (
-    CertifiedCalibration,
     Compared,
     Comparison,
     RunFamily,
@@ -38,8 +38,6 @@ _WHERE = ("draws", "alpha", "radius", "p", "other")
 COLUMNS = ("family", "sigma", "quantity", "samples", *_WHERE, "value", "upper", "text")
 # Where the curve P(p_A >= p) is written.
 AT_P = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
-# Multiples of the smallest noise level at which confidences are certified: a radius means the same for every run.
-_MULTIPLES = (0.0, 1.0, 2.0)
 _ONE_NETWORK = (
     "Every family has one network per sigma here: what another training of the same method would give is not in any of "
     "the statements."
@@ -162,7 +160,8 @@ def compare_families(
     settings
         Pairs of draws and alpha at which certified accuracy is read off the distribution of p_A.
     calibration_at
-        Radii at which confidences are certified. Default: 0 and multiples of the smallest σ; pass () for none.
+        Radii at which confidences are certified. Default: ``at``, or 0 and multiples of the smallest σ; pass () for
+        none.
     level
         Probability with which any statement of a graph on what is beyond chance may be wrong: shared equally among its
         pairs. Such statements are about shares of as many votes as the runs have, not about p_A. The graphs of
@@ -208,7 +207,7 @@ def compare_families(
         _graphs(families, by_sigma, level),
         (*left_out, *_notes(runs, members)),
         settings=setting_tables(by_name, asked),
-        calibration=_calibration(members, calibration_at, alpha, separate if left_out else None),
+        calibration=_calibration(members, separate, at if calibration_at is None else calibration_at, alpha),
         repeats=_repeats(members, cut, separate, runs[0].curve.at, alpha),
     )
 
@@ -331,36 +330,14 @@ def _values(record: VoteRecord) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 
 def _calibration(
-    members: Sequence[FamilyMember],
-    radii: Sequence[float] | None,
-    alpha: float,
-    cut: Sequence[VoteRecord] | None,
+    members: Sequence[FamilyMember], records: Sequence[VoteRecord], radii: Sequence[float] | None, alpha: float
 ) -> tuple[CertifiedCalibration, ...]:
-    """Of each run, the first where there are several; on the samples of the records that it was cut to, if any."""
-    runs: list[FamilyMember] = []
-    for place, one in enumerate(members):
+    """Of each run, the first where there are several, on the samples of its record."""
+    given: list[tuple[str, Any]] = []
+    for one, record in zip(members, records, strict=True):
         if isinstance(one.source, Counts) and one.number <= 1:
-            kept = None if cut is None else np.flatnonzero(np.isin(one.source.index, cut[place].index))
-            runs.append(one if kept is None else one._replace(source=one.source.select(kept)))
-    if not runs or (radii is not None and np.size(radii) == 0):
-        return ()
-    where = _default_radii(one.sigma for one in runs) if radii is None else np.atleast_1d(radii).tolist()
-    return tuple(_certified(one, where, alpha) for one in runs)
-
-
-def _certified(one: FamilyMember, radii: Iterable[float], alpha: float) -> CertifiedCalibration:
-    """Certify a run's confidences at each radius."""
-    from certcal.smoothing._certificates import certificates
-
-    where = tuple(check_at(list(radii)).tolist())
-    summaries = tuple(certificates(one.source, radius, alpha).summary() for radius in where)
-    return CertifiedCalibration(one.family, one.sigma, where, summaries, alpha)
-
-
-def _default_radii(sigmas: Iterable[float]) -> tuple[float, ...]:
-    """Zero and multiples of the smallest noise level."""
-    smallest = min(sigmas)
-    return tuple(float(f"{smallest * multiple:.6g}") for multiple in _MULTIPLES)
+            given.append((one.family, one.source.select(np.flatnonzero(np.isin(one.source.index, record.index)))))
+    return certified_calibration(given, radii, alpha)
 
 
 def _notes(runs: Sequence[Compared], members: Sequence[FamilyMember]) -> tuple[str, ...]:
@@ -386,6 +363,8 @@ def _of_run(name: str, run: Compared) -> Iterator[dict[str, Any]]:
     for radius, value, text in zip(run.curve.at, run.curve.values, run.curve.texts, strict=True):
         yield {**about, "quantity": "certified_accuracy", "radius": radius, "value": value, "text": text}
     printed = {"text": "as printed"} if run.average.as_printed else {}
+    for radius, value in zip(run.curve.at, run.printed.values, strict=True) if run.average.as_printed else ():
+        yield {**about, "quantity": "certified_accuracy_as_printed", "radius": radius, "value": value, **printed}
     yield {**about, "quantity": "average_certified_radius", "value": run.average.value, **printed}
     lower, upper = run.distribution.survival(AT_P)
     for p, low, high in zip(AT_P, lower.tolist(), upper.tolist(), strict=True):

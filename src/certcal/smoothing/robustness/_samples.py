@@ -9,7 +9,7 @@ import numpy as np
 
 from certcal._checks import InputError, choice
 from certcal._text import counted
-from certcal.smoothing.robustness._votes import VoteRecord, as_record
+from certcal.smoothing.robustness._votes import VoteRecord
 
 SAMPLES = ("all", "common")
 # How many runs a sentence names.
@@ -59,8 +59,7 @@ def on_common_samples(
     listed = ", ".join(left[:_FEW]) + (f" and {len(left) - _FEW} more" if len(left) > _FEW else "")
     note = f"Compared on the {counted(kept.size, 'sample')} that all runs have; left out of {listed}."
     cut = [source.select(which) for source, which in zip(sources, rows, strict=True)]
-    # Names may have been given here.
-    return cut, [as_record(each, record.name) for each, record in zip(cut, records, strict=True)], [note]
+    return cut, [record.select(which) for record, which in zip(records, rows, strict=True)], [note]
 
 
 def _labels(record: VoteRecord) -> dict[int, int]:

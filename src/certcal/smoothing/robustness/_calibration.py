@@ -1,0 +1,85 @@
+"""What is certified of the confidences of runs that are compared, at each of several radii."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from certcal._json import document_of
+from certcal.smoothing._counts import Counts
+from certcal.smoothing.robustness._accuracy import check_at
+
+if TYPE_CHECKING:
+    from certcal.worst_case import CertifiedSummary
+
+# Multiples of the smallest noise level at which confidences are certified unasked: a radius means the same for all.
+_MULTIPLES = (0.0, 1.0, 2.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedCalibration:
+    """The exact worst case of calibration of one run under perturbations up to each of several radii.
+
+    What is claimed of the samples holds where their certificates do; each may fail with probability ``alpha``, as with
+    :func:`certcal.smoothing.certificates`.
+
+    Attributes
+    ----------
+    family, sigma
+        Which run.
+    radii
+        Smallest first.
+    summaries
+        Per radius: exact calibration error over the certified samples (None where there are none) and over all, Brier
+        score, skill and more.
+    alpha
+        Of one sample's certificate.
+    """
+
+    family: str
+    sigma: float
+    radii: tuple[float, ...]
+    summaries: tuple[CertifiedSummary, ...]
+    alpha: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return document_of(self, "certified calibration")
+
+
+def certified_calibration(
+    sources: Sequence[tuple[str, Any]], radii: Sequence[float] | None, alpha: float
+) -> tuple[CertifiedCalibration, ...]:
+    """Certify the confidences of runs, each with the name of its family; logs have none.
+
+    Parameters
+    ----------
+    sources
+        Names and what is compared under them.
+    radii
+        Where. Default: 0 and multiples of the smallest σ.
+    alpha
+        Probability with which the certificate of a sample may fail.
+    """
+    from certcal.smoothing._certificates import certificates
+
+    runs = [(name, source) for name, source in sources if isinstance(source, Counts)]
+    if not runs:
+        return ()
+    smallest = min(counts.sigma for _, counts in runs)
+    wanted = [float(f"{smallest * multiple:.6g}") for multiple in _MULTIPLES] if radii is None else np.atleast_1d(radii)
+    where = tuple(check_at(wanted).tolist()) if len(wanted) else ()
+    return tuple(
+        CertifiedCalibration(
+            name,
+            counts.sigma,
+            where,
+            tuple(certificates(counts, radius, alpha).summary() for radius in where),
+            alpha,
+        )
+        for name, counts in runs
+        if where
+    )
