@@ -976,6 +976,28 @@ MUTATIONS = (
         "tests/cli/test_bound.py::test_groups_share_delta_and_none_is_dropped",
     ),
     mutation(
+        "groups of a table of intervals: all of delta for each",
+        "verbs/certify.py",
+        "equal_share(settings.delta, len(table.group_names))",
+        "settings.delta",
+        "tests/verbs/test_certify.py::test_the_groups_of_a_table_share_delta_and_the_whole_has_its_own",
+    ),
+    mutation(
+        "verdicts: the first setting decides",
+        "verdict.py",
+        "max(judged, key=lambda one: (not one.passed, math.isnan(one.value), sign * one.value))",
+        "judged[0]",
+        "tests/test_verdict_table.py::test_the_worst_of_the_settings_decides_in_every_door",
+        "test_every_asks_each_group_about_the_worst_of_the_settings",
+    ),
+    mutation(
+        "verdicts: numbers at several settings hold together as often as one",
+        "verdict.py",
+        "Decimal(repr(each.failure)) * each.settings_judged",
+        "Decimal(repr(each.failure))",
+        "tests/test_verdict_table.py::test_several_settings_count_in_what_holds_together_and_not_in_what_passes",
+    ),
+    mutation(
         "together: all of delta for each",
         "verbs/bound.py",
         "equal_share(settings.delta, several)",

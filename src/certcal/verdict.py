@@ -5,6 +5,8 @@ A requirement is ``[every] [estimate] NAME[(SETTING=VALUE, …)] RELATION NUMBER
 * It is judged on the claim: an upper requirement on an upper bound, certificate or worst case, else on the upper end of
   the estimate's interval; a lower one on the lower. With ``estimate`` it is judged on the estimate alone.
 * ``every`` asks it of each group instead of the whole; settings choose one of several numbers of a name.
+* Of a setting that it leaves open, such as the number of bins or the radius, every value must meet it that was asked
+  for: the worst decides. Values that nobody asked for are refused until the requirement says which.
 * ``headline`` is the name of the number that stands on top of a report.
 * Where a result has an ECE of these samples and one of the population, ``ece`` is the headline's; ``samples ece`` and
   ``population ece`` say which.
@@ -16,7 +18,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -36,6 +38,9 @@ _RELATIONS: dict[str, Callable[[float, float], bool]] = {
 _SIGNS = {"≤": "<=", "≥": ">=", "=<": "<=", "=>": ">="}
 _FORM = re.compile(r"\s*([^()<>=≤≥]*?)\s*(?:\(([^()]*)\))?\s*([<>=≤≥!]+)\s*(\S+)\s*")
 _EXAMPLE = "write NAME, a relation and a number, as in 'ece <= 0.05'"
+# Settings of which a result can hold several values, each with claims of its own. A requirement on all of them needs no
+# correction: if it is not met at one value, it passes only where the number at that value is wrong.
+_SEVERAL = ("bins", "radius", "epsilon", "attack", "kind", "method")
 # Claims that a metric's name means as well, nearest first. The binned error is below the true one, so an upper bound of
 # that also bounds it.
 _BINNED = "binned_calibration_error_of_the_population"
@@ -150,6 +155,9 @@ class Candidate:
         What tells it from others of its name, beside its own settings.
     about
         What it is about, where a result has the same of something else: " for the population", " on these samples".
+    unasked
+        The argument of a verb with which somebody could have asked for certain values of a setting and did not, by the
+        setting: its values are examples then, and no requirement is about all of them.
     """
 
     claim: Any
@@ -157,15 +165,15 @@ class Candidate:
     group: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     about: str = ""
+    unasked: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
-    def certified(cls, claim: Any, key: str, settings: Mapping[str, Any], *names: str, group: Any = None) -> Candidate:
+    def certified(cls, claim: Any, key: str, settings: Mapping[str, Any], *names: str, **more: Any) -> Candidate:
         """One of the claims of intervals by its key: about these samples, or about the population."""
         also = key.removeprefix("claimed_")
-        more = {"population_bound": "population_ece", "calibration_error": "samples_ece"}.get(also, also)
-        return cls(
-            claim, (key, also, more, *names), group, settings, POPULATION if also == "population_bound" else SAMPLES
-        )
+        other = {"population_bound": "population_ece", "calibration_error": "samples_ece"}.get(also, also)
+        about = POPULATION if also == "population_bound" else SAMPLES
+        return cls(claim, (key, also, other, *names), settings=settings, about=about, **more)
 
     @property
     def known(self) -> dict[str, Any]:
@@ -184,14 +192,15 @@ class Candidate:
     def fits(self, settings: Mapping[str, str]) -> bool:
         """Whether it has these settings."""
         known = self.known
-        return all(name in known and _same(known[name], value) for name, value in settings.items())
+        return all(name in known and _value(known[name]) == _value(value) for name, value in settings.items())
 
 
-def _same(value: Any, text: str) -> bool:
+def _value(value: Any) -> float | str:
+    """What a setting's value is compared by."""
     try:
-        return float(value) == float(text)
+        return float(value)
     except (TypeError, ValueError):
-        return str(value).casefold() == text.casefold()
+        return str(value).casefold()
 
 
 @dataclass(frozen=True)
@@ -215,7 +224,14 @@ class Judgement:
     limit
         What it was compared with.
     failure
-        Probability with which the number may be wrong; 0 where nothing is random, and for estimates.
+        Probability with which the number may be wrong; 0 where nothing is random, and for estimates. Where the worst of
+        several decided, the largest of theirs.
+    settings_judged
+        Of how many values of settings that the requirement leaves open this is the worst.
+    statement
+        What the number is, without the limit.
+    claim
+        Behind the number.
     """
 
     requirement: str
@@ -229,10 +245,14 @@ class Judgement:
     text: str
     limit: float
     failure: float
+    settings_judged: int = 1
+    statement: str = ""
+    claim: Any = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {**self.__dict__, "settings": dict(self.settings)}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("statement", "claim")}
+        return {**kept, "settings": dict(self.settings)}
 
 
 @dataclass(frozen=True)
@@ -260,10 +280,18 @@ class Verdict:
         return self.passed
 
     @property
+    def _ordered(self) -> list[Judgement]:
+        return sorted(self.judgements, key=lambda each: each.passed)
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """One sentence each, those that are not met first."""
-        ordered = sorted(self.judgements, key=lambda each: each.passed)
-        return tuple(each.sentence for each in ordered)
+        return tuple(each.sentence for each in self._ordered)
+
+    @property
+    def decisive(self) -> Judgement:
+        """The first that is not met, or the first of all: its number is the headline wherever the verdict is shown."""
+        return self._ordered[0]
 
     @property
     def summary(self) -> str:
@@ -286,7 +314,7 @@ class Verdict:
         nominal = any(each.judged_on == "interval" for each in self.judgements)
         said = "If one that is judged on a bound or an interval is not met in truth, all pass with probability at most "
         said += f"{short_text(max(chances), 'upper')}{' (as far as intervals reach their level)' if nominal else ''}."
-        together = Decimal(1) - sum(Decimal(repr(each)) for each in chances)
+        together = Decimal(1) - sum(Decimal(repr(each.failure)) * each.settings_judged for each in self.judgements)
         if together > 0:
             said += f" All numbers hold together with probability at least {short_text(float(together), 'lower')}."
         return said
@@ -331,7 +359,11 @@ def judge(candidates: Iterable[Candidate], require: str | Requirement | Iterable
 
 
 def _judgements(known: Sequence[Candidate], asked: Requirement) -> Iterable[Judgement]:
-    found = known[:1] if asked.name == HEADLINE else [each for each in known if each.rank(asked.name) is not None]
+    found = [each for each in known if each.rank(asked.name) is not None]
+    if asked.name == HEADLINE:
+        first = known[0]
+        found = [each for each in known if (each.claim.name, each.names) == (first.claim.name, first.names)]
+        found = found if asked.every else [first]
     if not found:
         names = list(dict.fromkeys(name for each in known for name in map(plain, (*each.names, each.claim.name))))
         hint = did_you_mean(asked.name, names, f"there is {', '.join(names)}")
@@ -351,32 +383,69 @@ def _judgements(known: Sequence[Candidate], asked: Requirement) -> Iterable[Judg
                 remedy="leave 'every' out, or say which groups there are",
                 roles=("by",),
             )
-        return [_judged([each for each in fitting if each.group == group], asked) for group in groups]
+        return [_worst([each for each in fitting if each.group == group], asked) for group in groups]
     whole = [each for each in fitting if each.group is None]
-    return [_judged(whole or fitting, asked)]
+    return [_worst(whole or fitting, asked)]
 
 
-def _judged(found: Sequence[Candidate], asked: Requirement) -> Judgement:
-    """Hold a requirement against the strongest of its claims."""
+def _worst(found: Sequence[Candidate], asked: Requirement) -> Judgement:
+    """Hold a requirement against the claims at each value of the settings that it leaves open: the worst decides."""
+    parts = _by_setting(found, asked)
+    judged = [_judged(each, found, asked, len(parts)) for each in parts]
+    sign = 1 if asked.side == "upper" else -1
+    worst = max(judged, key=lambda one: (not one.passed, math.isnan(one.value), sign * one.value))
+    return replace(worst, failure=max(one.failure for one in judged), settings_judged=len(judged))
+
+
+def _by_setting(found: Sequence[Candidate], asked: Requirement) -> list[list[Candidate]]:
+    """The claims at each combination of values of the settings of which the strongest claim has several.
+
+    Claims that lack such a setting, as a bound on the true error lacks bins, are about something else.
+    """
+    own = _strongest(found, found, asked)[0].known
+    values = {name: {_value(each.known[name]) for each in found if name in each.known} for name in _SEVERAL}
+    several = [name for name in _SEVERAL if name in own and len(values[name]) > 1]
+    for each in found:
+        for name in several if each.unasked else ():
+            if name in each.unasked:
+                one = f"{asked.words}({name}={each.known[name]}) {asked.relation} {asked.number}"
+                raise InputError(
+                    f"{asked.words} is given for {len(values[name])} values of the {name}, and none was asked for",
+                    argument="require",
+                    remedy=f"ask for one, or say which, as in {one!r}",
+                    roles=(each.unasked[name],),
+                )
+    parts: dict[tuple[Any, ...], list[Candidate]] = {}
+    for each in found:
+        known = each.known
+        if known.keys() >= set(several):
+            parts.setdefault(tuple(_value(known[name]) for name in several), []).append(each)
+    return list(parts.values())
+
+
+def _strongest(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requirement) -> tuple[Candidate, _Shown]:
+    """The first of the strongest claims, and its number."""
     shown = [(each, _shown(each.claim, asked)) for each in found]
     usable = [(each, number) for each, number in shown if number is not None]
     if not usable:
-        raise _unusable(found, asked)
-    best = min(usable, key=lambda pair: (pair[1].order, pair[0].rank(asked.name) or 0))
-    same = [each for each, number in usable if number.order == best[1].order]
-    candidate, number = best
+        raise _unusable(found, _label(found[0], every if len(found) < len(every) else (), asked), asked)
+    return min(usable, key=lambda pair: (pair[1].order, pair[0].rank(asked.name) or 0))
+
+
+def _judged(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requirement, parts: int) -> Judgement:
+    """Hold a requirement against the strongest of its claims; ``every`` has those of all parts, one per setting."""
+    candidate, number = _strongest(found, every, asked)
     defined = math.isfinite(number.value)
     passed = asked.met_by(number.value) or (number.exact and defined and asked.met_by(float(number.text)))
     text = _consistent(number, asked, passed)
-    label = _label(candidate, same, asked)
+    label = _label(candidate, every, asked, parts)
     estimate = candidate.claim.value if isinstance(candidate.claim, Estimate) and number.kind == "interval" else None
     beside = "" if estimate is None or math.isnan(estimate) else f" (estimate {_signed(f'{estimate:.4f}')})"
-    said = f"{number.said}{candidate.about}"
-    sentence = f"{'PASS' if passed else 'FAIL'} {label}: {said} is {_margin(text, asked, passed)}{beside}."
+    said = f"{label}: {number.said}{candidate.about} is"
     return Judgement(
         asked.text,
         passed,
-        sentence,
+        f"{'PASS' if passed else 'FAIL'} {said} {_margin(text, asked, passed)}{beside}.",
         asked.name if asked.name != HEADLINE else plain(candidate.claim.name),
         candidate.group,
         {key: value for key, value in candidate.known.items() if key != "group"},
@@ -385,6 +454,8 @@ def _judged(found: Sequence[Candidate], asked: Requirement) -> Judgement:
         text,
         asked.limit,
         number.failure,
+        statement=f"{said} {_signed(text)}{beside}.",
+        claim=candidate.claim,
     )
 
 
@@ -431,36 +502,37 @@ def _shown(claim: Any, asked: Requirement) -> _Shown | None:
     return _Shown(0, "certified value", value, claim.text, side, f"the certified {side} value", exact=True)
 
 
-def _unusable(found: Sequence[Candidate], asked: Requirement) -> InputError:
+def _unusable(found: Sequence[Candidate], what: str, asked: Requirement) -> InputError:
     """Why none of the claims can decide, and what to do."""
     claims = [each.claim for each in found]
     estimates = any(isinstance(claim, Estimate) for claim in claims)
     if asked.estimate:
-        reason, remedy = f"{asked.words} is no estimate here", f"leave 'estimate' out of {asked.text!r}"
+        reason, remedy = f"{what} is no estimate here", f"leave 'estimate' out of {asked.text!r}"
     elif estimates:
         attacked = any("attack" in getattr(claim, "settings", {}) for claim in claims)
-        reason = f"{asked.words} is an estimate " + (
+        reason = f"{what} is an estimate " + (
             "of what these attacks reach, and others may reach more" if attacked else "without an interval or a bound"
         )
         ask = "" if attacked else "ask for intervals or bounds, or "
         remedy = f"{ask}judge the estimate with 'estimate {asked.text}'"
     else:
         below = "below" if asked.side == "lower" else "above"
-        reason = f"nothing bounds {asked.words} from {below} here"
+        reason = f"nothing bounds {what} from {below} here"
         remedy = f"ask for {'<=' if below == 'below' else '>='}"
     return InputError(reason, argument="require", remedy=remedy)
 
 
-def _label(candidate: Candidate, same: Sequence[Candidate], asked: Requirement) -> str:
+def _label(candidate: Candidate, every: Sequence[Candidate], asked: Requirement, parts: int = 1) -> str:
     """The name as it was asked for, with the settings that tell it from others, and its group."""
     name = candidate.claim.name if asked.name == HEADLINE else asked.words
     known = candidate.known
     told = {key: known[key] for key in asked.settings if key in known and known[key] != candidate.group}
-    for key, value in known.items():
-        if value != candidate.group and any(key in each.known and each.known[key] != value for each in same):
-            told[key] = value
+    for key in ("samples", *_SEVERAL):
+        if key in known and any(key in each.known and each.known[key] != known[key] for each in every):
+            told[key] = known[key]
+    inside = ", ".join(filter(None, (listed(told), f"worst of {parts}" if parts > 1 else "")))
     where = "" if candidate.group is None else f" for {candidate.group}"
-    return f"{name}{f' ({listed(told)})' if told else ''}{where}"
+    return f"{name}{f' ({inside})' if inside else ''}{where}"
 
 
 def _consistent(number: _Shown, asked: Requirement, passed: bool) -> str:

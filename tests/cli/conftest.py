@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,12 @@ class Ran:
     code: int
     out: str
     err: str
+
+
+def with_defaults(given: Sequence[object], defaults: Sequence[object]) -> tuple[object, ...]:
+    """Words of a command line, and those options with a value that are not among them: none may be given twice."""
+    pairs = zip(defaults[::2], defaults[1::2], strict=True)
+    return (*(word for pair in pairs if pair[0] not in given for word in pair), *given)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from certcal.attacks import perturb_each
 from certcal.data import read_inputs
 from certcal.models import load
 from certcal.models.networks import MLP, save_weights
+from tests.cli.conftest import with_defaults
 
 EPSILON = 16 / 255
 
@@ -46,8 +46,8 @@ def place(tmp_path_factory):
 @pytest.fixture
 def attack(certcal_command, place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    model, data = place / "net.safetensors", place / "all.npz"
-    return partial(certcal_command, "attack", "--model", model, "--data", data, "--steps", 8)
+    usual = ("--model", place / "net.safetensors", "--data", place / "all.npz", "--steps", 8)
+    return lambda *words: certcal_command("attack", *with_defaults(words, usual))
 
 
 @pytest.fixture

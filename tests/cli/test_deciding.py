@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from certcal.smoothing import decide, read_decisions
+from tests.cli.conftest import with_defaults
 from tests.smoothing.drawing import HERE, X, Y, model
 
 QUESTION = {"sigma": 0.5, "radius": 0.25, "budget": 2000, "n0": 20, "seed": 7, "batch": 32}
@@ -21,7 +22,7 @@ def deciding(certcal_command, tmp_path):
     settings = ["--sigma", 0.5, "-n", 2000, "--n0", 20, "--seed", 7, "--batch", 32]
 
     def call(*more):
-        return certcal_command("sample", *named, *settings, *more)
+        return certcal_command("sample", *with_defaults(more, [*named, *settings]))
 
     return call
 

@@ -7,6 +7,7 @@ import pytest
 
 from certcal.cli.engine import chosen_engine
 from certcal.engines import LocalProcesses, RayCluster
+from tests.cli.conftest import with_defaults
 from tests.engines.ray_for_tests import use_loopback
 from tests.smoothing.drawing import HERE, X, Y
 
@@ -15,7 +16,7 @@ from tests.smoothing.drawing import HERE, X, Y
 def sampled(certcal_command, tmp_path):
     np.savez(tmp_path / "data.npz", inputs=X, labels=Y)
     named = ["--model", f"{HERE}:linear", "--outputs", "logits", "--data", tmp_path / "data.npz", "--sigma", 1]
-    return lambda *more: certcal_command("sample", *named, "-n", 50, *more)
+    return lambda *more: certcal_command("sample", *with_defaults(more, [*named, "-n", 50]))
 
 
 def test_the_engine_is_the_one_that_is_asked_for():

@@ -14,6 +14,7 @@ from PIL import Image
 
 from certcal.smoothing import open_run
 from certcal.smoothing._manifest import checksum
+from tests.cli.conftest import with_defaults
 from tests.smoothing.drawing import HERE, ROOT, X, Y, assert_same_counts, draw
 
 SETTINGS = ["--sigma", "0.5", "-n", "400", "--n0", "20", "--seed", "7", "--batch", "32"]
@@ -31,7 +32,7 @@ def sampled(certcal_command, data, tmp_path):
 
     def call(name, *more, model="linear"):
         named = ["--model", f"{HERE}:{model}", "--outputs", "logits", "--data", data]
-        return certcal_command("sample", *named, *SETTINGS, "-o", tmp_path / name, *more)
+        return certcal_command("sample", *with_defaults(more, [*named, *SETTINGS, "-o", tmp_path / name]))
 
     return call
 

@@ -22,6 +22,7 @@ from certcal.models.networks import by_name
 from certcal.smoothing import open_run
 from certcal.training import METHODS, Recipe, SelectionWarning, recipe
 from tests.accelerator import accelerator
+from tests.cli.conftest import with_defaults
 
 QUICK = ("--data", "digits", "--model", "mlp", "--limit", "300", "--batch", "100")
 
@@ -29,7 +30,7 @@ QUICK = ("--data", "digits", "--model", "mlp", "--limit", "300", "--batch", "100
 @pytest.fixture
 def training(certcal_command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return partial(certcal_command, "train", *QUICK)
+    return lambda *words: certcal_command("train", *with_defaults(words, QUICK))
 
 
 def test_training_ends_with_a_model_and_the_commands_that_come_next(training, certcal_command, tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import certcal
-from certcal import Certification, InputError, certify, metrics
+from certcal import Certification, InputError, certify, metrics, worst_case
 from certcal._assumptions import own_kind
 from certcal.data import Inputs, read_intervals
 from certcal.smoothing import CONFIDENCES, Counts, Run, certificates, check_inputs, pooled_claim
@@ -360,6 +360,24 @@ def test_radii_and_groups_of_a_table_can_be_chosen() -> None:
     for asked in (found.clean_bins, found.influential, lambda: found.save("intervals.parquet")):
         with pytest.raises(InputError, match="a table has intervals and no draws; certify a run for this"):
             asked()
+
+
+def test_the_groups_of_a_table_share_delta_and_the_whole_has_its_own() -> None:
+    rng = np.random.default_rng(3)
+    lower, correct = rng.uniform(0.4, 0.8, 240), rng.random(240) < 0.8
+    table = {"lower": lower, "upper": lower + 0.1, "correct": correct, "site": np.arange(240) % 3}
+    found = certify(table, by="site", delta=0.06)
+    whole, *groups = found.lines
+    assert [line.population.delta for line in found.lines] == pytest.approx([0.06, 0.02, 0.02, 0.02])
+    assert sum(line.population.delta for line in groups) <= 0.06
+    for place, line in enumerate(groups):
+        mine = table["site"] == place
+        own = worst_case.certify(lower[mine], lower[mine] + 0.1, correct[mine], delta=line.population.delta)
+        assert line.summary.to_dict() == own.to_dict()
+    assert whole.summary.to_dict() == certify({**table, "site": np.zeros(240)}, delta=0.06).at().summary.to_dict()
+    shown = " ".join(str(found).split())
+    assert "hold together at one radius, except with probability 0.06: each group's fails" in shown
+    assert "at most 0.02. That of all samples has 0.06 for itself." in shown
 
 
 # ---------------------------------------------------------------------------------- files, and kinds of one's own

@@ -266,12 +266,13 @@ class Attack(Result):
         return replace(measured, settings={**measured.settings, **under})
 
     def candidates(self) -> Sequence[Candidate]:
-        """What the strongest attack reached, then what each did, and the numbers without an attack."""
+        """What the strongest attack reached, then what each did; who attacks may also leave the inputs as they are."""
         found = [Candidate(self.claims()[0])]
-        named = ((f"{row.name} at ε = {distance_text(row.epsilon)}", row) for row in self.rows)
-        for group, row in ((None, self.strongest), *named):
-            found += [Candidate(self._claim(row, each), (), group) for each in row.measured.rows]
-        return [*found, *(Candidate(each, (f"clean_{each.name}",)) for each in self.clean.measured.rows)]
+        for row in self.rows:
+            for group in (None, f"{row.name} at ε = {distance_text(row.epsilon)}"):
+                found += [Candidate(self._claim(row, each), (), group) for each in row.measured.rows]
+        nothing = {"attack": "none", "epsilon": 0.0}
+        return found + [Candidate(each, (f"clean_{each.name}",), None, nothing) for each in self.clean.measured.rows]
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""

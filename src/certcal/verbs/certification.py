@@ -266,12 +266,15 @@ class Certification(Result):
     def candidates(self) -> Sequence[Candidate]:
         """The claims of the headline's radius, then of the others; also of each group, or kind of certificate."""
         found: list[Candidate] = []
+        # Those of a run go on to where nothing is certified; those of a table are its own.
+        unasked = {"radius": "radii"} if self.counts is not None and self.settings.radii is None else {}
         for line in dict.fromkeys((self.at(), *self.lines)):
             group = None if self.by is None else line.group
             told = {"radius": line.radius, "kind": line.kind, str(self.by): group}
             where = {name: value for name, value in told.items() if value is not None}
             for key, samples, claim in sorted(line.claims(), key=lambda claim: claim[2] is not line.headline):
-                found.append(Candidate.certified(claim, key, {**where, "samples": samples}, group=group))
+                told = {**where, "samples": samples}
+                found.append(Candidate.certified(claim, key, told, group=group, unasked=unasked))
         return found
 
     def contents(self) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from certcal.verbs.recalibrate import (
     samples_of_fit,
     split_notes,
 )
+from certcal.verdict import Candidate
 
 CONSTANT = "one constant confidence"
 _WORST = ("calibration_error", "brier_score")
@@ -119,6 +120,15 @@ class CertifiedRecalibration(Recalibration):
         bound = last.summary.population or last.summary.population_all
         found = [last.claim, *worst, bound, last.gain, *self.chosen.clean.values()]
         return tuple(claim for claim in found if claim is not None)
+
+    def candidates(self) -> Sequence[Candidate]:
+        """What is claimed of the map that was asked for, at each radius; the headline's claim first."""
+        first = self.claims()[0]
+        lines = sorted(_claims(self.chosen), key=lambda line: (line[3] is not first, not line[1].startswith("claimed")))
+        return [
+            Candidate.certified(claim, key, {"samples": samples, **({"radius": radius} if radius else {})})
+            for radius, key, samples, claim in lines
+        ]
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per map, radius and claim, with all digits; estimates without a perturbation have no radius."""

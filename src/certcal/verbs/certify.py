@@ -194,7 +194,9 @@ def certify(
         :func:`certcal.data.read_intervals` returns, a table in memory (pandas, polars, pyarrow, a mapping), or the
         :class:`~certcal.Verification` of a model.
     by
-        Certify each value of this column of a table beside the whole.
+        Certify each value of this column of a table beside the whole. The population bounds of k groups fail with
+        probability at most delta/k each, so that those of one radius hold together with probability 1 - delta; that of
+        the whole has delta for itself.
     columns
         Columns of a table by role where their names do not say it: lower, upper, correct, outcome, prediction, label,
         certified, radius.
@@ -333,6 +335,7 @@ def _claim(
 
 
 def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progress) -> Certification:
+    from certcal.bounds import equal_share
     from certcal.worst_case import certify as certified
 
     for name in ("confidence", "familywise", "together", "accounting", "drawn_only"):
@@ -345,13 +348,16 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
         remedy = "add one named confidence, or give the edges as numbers"
         raise InputError(reason, argument="edges", remedy=remedy)
     placed = settings.placed(table.confidence)
+    # As certcal.bound does: all groups of a radius hold together, and the whole has a level of its own.
+    share = {"delta": equal_share(settings.delta, len(table.group_names))} if table.group_names else {}
     lines: list[CertifiedAt] = []
     progress.stage("certifying")
     for part in table.parts():
         if part.radius is not None and part.radius not in wanted:
             continue
         arrays = (part.lower, part.upper, part.correct)
-        summary = certified(*arrays, certified=part.certified, alpha=alpha, binary=table.binary, **placed)
+        shared = placed if part.group is None else placed | share
+        summary = certified(*arrays, certified=part.certified, alpha=alpha, binary=table.binary, **shared)
         line = CertifiedAt(None if part.radius is None else float(part.radius), part.group, summary)
         compared = settings.compare and part.group is None
         lines.append(_compared(line, settings, progress, part, placed) if compared else line)

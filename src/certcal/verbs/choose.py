@@ -19,6 +19,7 @@ from certcal._text import counted
 from certcal.result import Result
 from certcal.smoothing import CONFIDENCES, DEFAULT_KIND, Certificates, Counts, Run, certificates, open_run
 from certcal.verbs.certification import radius_text
+from certcal.verdict import Candidate
 from certcal.worst_case import brier_score, calibration_error
 
 if TYPE_CHECKING:
@@ -180,6 +181,22 @@ class ModelChoice(Result):
         first = [one for each in self.at for one in (*each.by_error.values(), *each.by_brier.values())]
         found = [claim for one in (*first, *self.models) for claim in (one.error, one.brier)]
         return tuple({id(claim): claim for claim in found}.values())
+
+    @property
+    def headline(self) -> CertifiedModel:
+        """The smallest certified calibration error at the largest radius."""
+        return min(self.at[-1].by_error.values(), key=lambda one: one.error.value)
+
+    def candidates(self) -> Sequence[Candidate]:
+        """The worst cases of the chosen models, of each method at each radius; the headline's first."""
+        chosen = [("calibration_error", one.error, one) for each in self.at for one in each.by_error.values()]
+        chosen += [("brier_score", one.brier, one) for each in self.at for one in each.by_brier.values()]
+        return [
+            Candidate.certified(
+                claim, key, {"radius": one.radius, "method": one.method, "model": one.name}, group=one.method
+            )
+            for key, claim, one in sorted(chosen, key=lambda each: each[1] is not self.headline.error)
+        ]
 
     @cached_property
     def correlations(self) -> Mapping[float, Matrix]:

@@ -445,10 +445,17 @@ def _notes(found: Certification) -> list[str]:
             "confidences inside the intervals reach the number beside it."
         )
     if len(lines) > 1:
-        notes.append(
-            f"ECE has {given['bins']} bins. Each line's population bound may fail with probability "
-            f"{short_text(given['delta'], 'upper')} of its own: choose a line before looking."
+        level, share = (short_text(each.summary.settings["delta"], "upper") for each in (lines[0], lines[-1]))
+        said = (
+            f"Each line's population bound may fail with probability {level} of its own: choose a line before looking."
         )
+        if found.by is not None and found.counts is None:
+            said = (
+                f"The population bounds of all groups hold together at one radius, except with probability {level}: "
+                f"each group's fails with probability at most {share}. That of all samples has {level} for itself."
+            )
+            said += " Choose the radius before looking." if len(found.radii) > 1 else ""
+        notes.append(f"ECE has {given['bins']} bins. {said}")
     if any(line.summary.n_certified < line.summary.n for line in lines):
         notes.append("Over all samples, those that are not certified may have any confidence and be right or wrong.")
     if found.counts is not None:

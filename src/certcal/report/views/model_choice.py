@@ -65,10 +65,9 @@ def view(found: ModelChoice, *, remarks: Sequence[str] = ()) -> Report:
 
 
 def _headline(found: ModelChoice) -> Claim:
-    each = found.at[-1]
-    method, one = min(each.by_error.items(), key=lambda pair: pair[1].error.value)
+    each, one = found.at[-1], found.headline
     least = round_outward(max(0.0, each.highest - found.conventions["within"]), "lower")
-    what = f"At radius {radius_text(each.radius)}, {method} has the smallest certified calibration error, which"
+    what = f"At radius {radius_text(each.radius)}, {one.method} has the smallest certified calibration error, which"
     over = f"among models with a certified accuracy of at least {least}"
     made = Claim.of(one.error, what, over=over, meaning=CALIBRATION_ERROR)
     return replace(made, assumptions=())  # its probability says the same
