@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import itertools
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ import certcal
 from certcal import InputError
 from certcal.calibrators import CertifiedSamples
 from certcal.cli.emit import DRAWN, Output
+from certcal.report.document import Claim
 from certcal.smoothing import Counts
 from certcal.verdict import Requirement
 from tests.report.attacked import attack_result
@@ -161,6 +163,11 @@ def emitted(found: Any, folder: Path, capsys: Any, require: str) -> tuple[int, A
     return code, json.loads(capsys.readouterr().out), html.unescape(page).replace("\u00a0", " "), text
 
 
+def in_page(page: str) -> str:
+    """The numbers for machines inside a page."""
+    return page.partition('id="data">')[2].partition("</script>")[0]
+
+
 def points(settings: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
 
@@ -190,6 +197,24 @@ def test_the_worst_of_the_settings_decides_in_every_door(
             assert f'class="verdict {"pass" if met else "fail"}"' in page
             assert one.sentence in page
             assert one.sentence in " ".join(shown.split())
+            # The number in large type is the one that was judged, and so is the headline elsewhere.
+            large = re.search(r'<p class="value">(?:<span>(?:at most|at least)</span>)?<strong><bdi>([^<]*)', page)
+            assert large is not None
+            assert large[1] == one.text.replace("-", "−")
+            assert one.text.replace("-", "−") in document["headline"]
+            assert {each["value"] for each in json.loads(in_page(page))["verdict"]} == {worst}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_headline_that_is_required_is_the_one_on_the_page(name: str, results: Callable[[str], Any]) -> None:
+    found = results(name)
+    (one,) = found.verdict("headline <= 2").judgements
+    shown = (found.report(), found.report(require="headline <= 2"))
+    plain, judged = (next(block for block in each.headline if isinstance(block, Claim)) for each in shown)
+    assert judged.value.endswith(one.text.replace("-", "−"))
+    # A page about what changed has both estimates on top until something is required of their difference.
+    if one.judged_on != "interval" and name != "compare --bounds":
+        assert judged == plain
 
 
 @pytest.mark.parametrize("name", [name for name, each in CASES.items() if each.groups is not None])

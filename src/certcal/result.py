@@ -99,10 +99,14 @@ class Result(ABC):
         return as_text(self.document(require=require))
 
     def document(self, *, require: str | Iterable[str] = ()) -> dict[str, Any]:
-        """What JSON files and pages hold: the plain values, the version that made them, and the verdict if asked."""
+        """What JSON files and pages hold: the plain values, the version that made them, and the verdict if asked.
+
+        With a verdict, the headline is the number that decided.
+        """
         found = {"schema": self.schema, "certcal": version("certcal"), **self.contents()}
         if require:
-            found["verdict"] = judge(self.candidates(), require).to_dict()
+            verdict = judge(self.candidates(), require)
+            found |= {"headline": verdict.decisive.statement, "verdict": verdict.to_dict()}
         return for_json(found)
 
     def to_csv(self) -> str:

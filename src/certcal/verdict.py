@@ -24,7 +24,7 @@ from typing import Any
 
 from certcal._checks import InputError
 from certcal._rounding import percent_text, round_outward, short_text
-from certcal._text import did_you_mean
+from certcal._text import capital, did_you_mean
 from certcal.claims import Bound, Certificate, Estimate, listed
 
 HEADLINE = "headline"
@@ -428,7 +428,8 @@ def _strongest(found: Sequence[Candidate], every: Sequence[Candidate], asked: Re
     shown = [(each, _shown(each.claim, asked)) for each in found]
     usable = [(each, number) for each, number in shown if number is not None]
     if not usable:
-        raise _unusable(found, _label(found[0], every if len(found) < len(every) else (), asked), asked)
+        what = "".join(_label(found[0], every if len(found) < len(every) else (), asked))
+        raise _unusable(found, what, asked)
     return min(usable, key=lambda pair: (pair[1].order, pair[0].rank(asked.name) or 0))
 
 
@@ -438,10 +439,16 @@ def _judged(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requi
     defined = math.isfinite(number.value)
     passed = asked.met_by(number.value) or (number.exact and defined and asked.met_by(float(number.text)))
     text = _consistent(number, asked, passed)
-    label = _label(candidate, every, asked, parts)
-    estimate = candidate.claim.value if isinstance(candidate.claim, Estimate) and number.kind == "interval" else None
+    name, inside = _label(candidate, every, asked, parts)
+    claim = candidate.claim
+    estimate = claim.value if isinstance(claim, Estimate) and number.kind == "interval" else None
     beside = "" if estimate is None or math.isnan(estimate) else f" (estimate {_signed(f'{estimate:.4f}')})"
-    said = f"{label}: {number.said}{candidate.about} is"
+    said = f"{name}{inside}: {number.said}{candidate.about} is"
+    statement = f"{said} {_signed(text)}{beside}."
+    if not isinstance(claim, Estimate) and defined:  # it says of what it is a bound
+        about = "" if "population" in claim.name else candidate.about
+        most = "at most" if asked.side == "upper" else "at least"
+        statement = f"{capital(claim.name)}{inside} is {most} {_signed(text)}{about}."
     return Judgement(
         asked.text,
         passed,
@@ -454,8 +461,8 @@ def _judged(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requi
         text,
         asked.limit,
         number.failure,
-        statement=f"{said} {_signed(text)}{beside}.",
-        claim=candidate.claim,
+        statement=statement,
+        claim=claim,
     )
 
 
@@ -522,17 +529,17 @@ def _unusable(found: Sequence[Candidate], what: str, asked: Requirement) -> Inpu
     return InputError(reason, argument="require", remedy=remedy)
 
 
-def _label(candidate: Candidate, every: Sequence[Candidate], asked: Requirement, parts: int = 1) -> str:
-    """The name as it was asked for, with the settings that tell it from others, and its group."""
+def _label(candidate: Candidate, every: Sequence[Candidate], asked: Requirement, parts: int = 1) -> tuple[str, str]:
+    """The name as it was asked for, and the settings that tell it from others with its group."""
     name = candidate.claim.name if asked.name == HEADLINE else asked.words
     known = candidate.known
     told = {key: known[key] for key in asked.settings if key in known and known[key] != candidate.group}
-    for key in ("samples", *_SEVERAL):
+    for key in (*_SEVERAL, "samples"):
         if key in known and any(key in each.known and each.known[key] != known[key] for each in every):
             told[key] = known[key]
     inside = ", ".join(filter(None, (listed(told), f"worst of {parts}" if parts > 1 else "")))
     where = "" if candidate.group is None else f" for {candidate.group}"
-    return f"{name}{f' ({inside})' if inside else ''}{where}"
+    return name, f"{f' ({inside})' if inside else ''}{where}"
 
 
 def _consistent(number: _Shown, asked: Requirement, passed: bool) -> str:

@@ -161,7 +161,7 @@ def test_an_interrupt_says_how_to_resume_and_the_command_shown_does_it(data, tmp
     calls.write_text("60")
     environment = {**os.environ, "CERTCAL_TEST_CALLS": str(calls), "PYTHONPATH": str(ROOT)}
     named = ["--model", f"{HERE}:interrupted", "--outputs", "logits", "--data", str(data)]
-    command = [*named, *SETTINGS, "-n", "30000", "--limit", "9", "-o", str(tmp_path / "run")]
+    command = with_defaults(["-n", "30000", "--limit", "9", "-o", str(tmp_path / "run")], [*named, *SETTINGS])
     ran = subprocess.run(
         [sys.executable, "-m", "certcal", "sample", *command], capture_output=True, text=True, env=environment
     )

@@ -21,7 +21,7 @@ from certcal.claims import Bound, Certificate, Estimate, TwoSidedBound
 from certcal.report.charts import Chart
 from certcal.report.numbers import between, brief, minus, number
 from certcal.report.provenance import Provenance
-from certcal.verdict import Verdict
+from certcal.verdict import Judgement, Verdict
 
 # What worst cases assume besides intervals, and how assumptions speak of a level.
 _FORMS = (".html", ".txt", ".png", ".svg", ".pdf")  # endings of the files of a report
@@ -257,6 +257,21 @@ class Claim:
             terms_table(claim) if terms else None,
             meaning,
         )
+
+    @classmethod
+    def judged(cls, one: Judgement) -> Claim:
+        """The claim that a requirement was held against, with the number that decided."""
+        made = cls.of(one.claim, "")
+        relation = relation_of(one.claim) if one.text != "undefined" else ""
+        return replace(made, sentence=one.statement, value=f"{relation} {minus(one.text)}".strip())
+
+    def judged_as(self, one: Judgement) -> Claim:
+        """The same claim with the number that decided: the end of its interval, or as many digits as show it."""
+        said = text_of(one.claim)
+        if one.judged_on == "interval" or said not in self.value:
+            return replace(self, sentence=one.statement, value=minus(one.text))
+        value, sentence = (each.replace(said, minus(one.text)) for each in (self.value, self.sentence))
+        return replace(self, value=value, sentence=sentence)
 
 
 def kind_of(claim: Any) -> str:

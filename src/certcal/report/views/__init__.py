@@ -6,7 +6,7 @@ charts, that ``result.plot()`` draws; by default those of the report.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
 from certcal._settings import check_arguments
-from certcal.report.document import Report
+from certcal.report.document import Block, Claim, Report, Text
 from certcal.report.provenance import Provenance
-from certcal.verdict import judge
+from certcal.verdict import Judgement, judge
 
 if TYPE_CHECKING:
     from certcal.result import Result
@@ -37,7 +37,11 @@ def report(
     if about is not None and not hasattr(about, "items"):
         raise InputError(f"{about!r} has no names", argument="about", remedy="map names to texts, as in {'owner': '…'}")
     made: Report = view(result, **options)
-    verdict = judge(result.candidates(), require) if require else None
+    verdict = None
+    if require:
+        candidates = result.candidates()
+        verdict = judge(candidates, require)
+        made = made.of(headline=_judged_first(made.headline, verdict.decisive, candidates[0].claim))
     return replace(
         made,
         title=made.title if title is None else title,
@@ -46,6 +50,15 @@ def report(
         provenance=Provenance.here(seeds=result.seeds) if provenance is None else provenance,
         data=made.data or result.document(),
     )
+
+
+def _judged_first(headline: Sequence[Block], one: Judgement, own: Any) -> list[Block]:
+    """A headline with the number that was judged; what stood there is a sentence below, if it was another number."""
+    first = next((block for block in headline if isinstance(block, Claim)), None)
+    rest = [block for block in headline if block is not first]
+    if first is None or own is not one.claim:
+        return [Claim.judged(one), *([] if first is None else [Text(first.sentence)]), *rest]
+    return [first.judged_as(one), *rest]
 
 
 def plot(result: Result, ax: Any = None) -> Any:
