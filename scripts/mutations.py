@@ -1085,6 +1085,28 @@ MUTATIONS = (
         "move_outward(here,",
         "tests/calibrators/test_binned.py::test_guarantees_are_those_of_their_formulas",
     ),
+    # ------------------------------------------------------------------------------------------ files of trees
+    mutation(
+        "files of trees: a node may be a child twice",
+        "models/_tree_files.py",
+        "np.bincount(children).max() > 1",
+        "np.bincount(children).max() > 2",
+        "tests/models/test_tree_files.py::test_a_hostile_file_is_refused_in_a_sentence_and_takes_no_memory",
+    ),
+    mutation(
+        "files of trees: categories may take any number of bits",
+        "models/_tree_files.py",
+        "if bits[0] > _MOST_BITS:",
+        "if bits[0] > 1000 * _MOST_BITS:",
+        "tests/models/test_tree_files.py::test_a_hostile_file_is_refused_in_a_sentence_and_takes_no_memory",
+    ),
+    mutation(
+        "files of trees: a feature beyond the last",
+        "models/_tree_files.py",
+        "((split < 0) | (split >= features))[inner]",
+        "((split < 0) | (split > features))[inner]",
+        "tests/models/test_tree_files.py::test_a_hostile_file_is_refused_in_a_sentence_and_takes_no_memory",
+    ),
     # ------------------------------------------------------------------------------------------------- networks
     mutation(
         "networks: float32 rounds nothing",

@@ -58,3 +58,11 @@ def test_mistakes_end_with_one_sentence(options: list[str], said: str, files: Pa
     assert done.code == 2
     assert re.search(said, done.err), done.err
     assert "Traceback" not in done.err
+
+
+def test_a_file_of_trees_that_was_cut_is_a_sentence(files: Path, tmp_path: Path, certcal_command: Any) -> None:
+    whole = (files / "model.json").read_bytes()
+    (tmp_path / "model.json").write_bytes(whole[: len(whole) // 2])
+    done = certcal_command("verify", "--model", tmp_path / "model.json", "--data", files / "loans.csv")
+    assert done.code == 2
+    assert "this is not what xgboost saves, or it is damaged" in " ".join(done.err.split())

@@ -157,7 +157,7 @@ def test_models_and_tables_that_do_not_fit_are_refused(model: Any, loans: tuple[
     with pytest.raises(InputError, match="label of sample 0 is 2"):
         certcal.verify(model, (x, np.full(600, 2)))
     (tmp_path / "broken.json").write_text("{}")
-    with pytest.raises(InputError, match=r"cannot read it: XGBoostError: [A-Z]"):
+    with pytest.raises(InputError, match="it is damaged: it has no 'learner'; save the model again"):
         certcal.verify(tmp_path / "broken.json", (x, y))
     with pytest.raises(InputError, match="cannot be verified"):
         certcal.verify(lambda rows: rows, (x, y), outputs="logits")

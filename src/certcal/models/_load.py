@@ -19,6 +19,7 @@ from certcal._checks import InputError
 from certcal._files import read_bytes
 from certcal._text import did_you_mean, reason
 from certcal.models._adapter import BoosterModel, CallableModel, EstimatorModel, extra
+from certcal.models._tree_files import checked_model
 from certcal.models.fingerprint import is_instance
 from certcal.models.protocol import LARGEST_FILE, Model, Outputs, Source, declared
 
@@ -160,13 +161,14 @@ def load(
 
 
 def _load_booster(path: Path, outputs: Outputs | None) -> Model:
-    """Trees from the file that XGBoost or LightGBM has saved; the library itself reads it."""
+    """Trees from the file that XGBoost or LightGBM has saved, checked before the library itself reads them."""
     library = BOOSTERS[path.suffix.lower()]
-    read_bytes(path, LARGEST_FILE, "a model")
+    model = checked_model(read_bytes(path, LARGEST_FILE, "a model"), path, library)
     with extra("trees", (library,), f"a {path.suffix} file of trees"):
         package: Any = import_module(library)
     try:
-        made = package.Booster(model_file=os.fspath(path))
+        given: Any = {"model_file": bytearray(model)} if library == "xgboost" else {"model_str": model.decode()}
+        made = package.Booster(**given)
         return BoosterModel(made, outputs, os.fspath(path.resolve()))
     except InputError:
         raise
