@@ -603,3 +603,15 @@ def test_a_variation_or_a_constant_beyond_measure_is_refused(value):
         bounds.bounded_variation(GIVEN, SEEN, variation=value)
     with pytest.raises(InputError, match="constant is"):
         bounds.lipschitz(GIVEN, SEEN, value)
+
+
+def test_a_sentence_holds_no_whole_array() -> None:
+    for wrong in (np.arange(3000.0), list(range(3000)), "x" * 10_000, np.full((90, 90), 0.5)):
+        with pytest.raises(InputError) as caught:
+            metrics.ece([0.5, 0.6], [0, 1], wrong)
+        assert len(str(caught.value)) < 200
+        assert str(caught.value).startswith("bins is ")
+        assert str(caught.value).endswith("pass a whole number of bins, or edges=… for your own edges")
+    sentence = str(InputError(f"{'a' * 5000} is wrong; pass another"))
+    assert len(sentence) < 810
+    assert sentence.endswith("is wrong; pass another")

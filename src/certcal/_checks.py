@@ -7,6 +7,7 @@ the offending index and what to do about it.
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -32,6 +33,28 @@ MOST_LEVEL = 0.9999
 
 # The largest variation or Lipschitz constant of an accuracy: a bound is trivial long before.
 MOST_CHANGE = 1e12
+
+
+# Of a value that is shown in a sentence, and of a sentence as a whole: a whole array, or all names of a table, is none.
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = 80
+_LONGEST = 800
+
+
+def shortened(value: Any) -> str:
+    """A value as a sentence shows it: in one line, and its beginning and end only if it is long.
+
+    Examples
+    --------
+    >>> shortened([1, 2]), shortened(range(3)), len(shortened(np.zeros((90, 90)))) <= 80
+    ('[1, 2]', 'range(0, 3)', True)
+    """
+    if isinstance(value, np.str_):
+        value = str(value)  # 'a', not np.str_('a')
+    try:
+        return " ".join(_SHOWN.repr(value).split()) if not isinstance(value, str) else _SHOWN.repr(value)
+    except Exception:  # a repr that fails
+        return f"a {type(value).__name__}"
 
 
 class InputError(ValueError):
@@ -89,7 +112,8 @@ class InputError(ValueError):
             elif option is not None:
                 beside.append(option)
         given = f" ({', '.join(beside)})" if beside else ""
-        return f"{name}{self.reason}{remedy}{given}{self.more}"
+        text = f"{name}{self.reason}{remedy}{given}{self.more}"
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
 
 
 def to_numpy(value: Any, name: str) -> NDArray[Any]:
@@ -122,8 +146,7 @@ def _not_numeric(array: NDArray[Any], name: str) -> str:
     for index, entry in np.ndenumerate(array):
         if not isinstance(entry, int | float | np.number | np.bool_):
             place = f"{name}[{', '.join(map(str, index))}]" if index else name
-            shown = repr(str(entry) if isinstance(entry, np.str_) else entry)  # 'a', not np.str_('a')
-            return f"{place} is {shown}, not a number; convert or drop such entries"
+            return f"{place} is {shortened(entry)}, not a number; convert or drop such entries"
     return f"{name} has dtype {array.dtype}, which is not numeric; convert it to float64"
 
 
@@ -334,7 +357,9 @@ def bin_count(bins: Any, name: str = "bins") -> int:
     try:
         count = operator.index(bins)
     except TypeError:
-        raise InputError(f"{name} is {bins!r}; pass a whole number of bins, or edges=… for your own edges") from None
+        raise InputError(
+            f"{name} is {shortened(bins)}; pass a whole number of bins, or edges=… for your own edges"
+        ) from None
     if not 1 <= count <= 10_000_000:
         raise InputError(f"{name} is {count}; pass a number from 1 to 10000000")
     return count
@@ -353,7 +378,7 @@ def whole_number(value: Any, least: int, most: int, name: str, remedy: str) -> i
     try:
         number = operator.index(value)
     except TypeError:
-        raise InputError(f"{name} is {value!r}; {remedy}") from None
+        raise InputError(f"{name} is {shortened(value)}; {remedy}") from None
     if not least <= number <= most:
         raise InputError(f"{name} is {number}; {remedy}")
     return number
@@ -364,7 +389,7 @@ def share(value: Any, name: str, remedy: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is {value!r}; {remedy}") from None
+        raise InputError(f"{name} is {shortened(value)}; {remedy}") from None
     if not 0 < number < 1:
         raise InputError(f"{name} is {value}; {remedy}")
     return number
@@ -383,7 +408,7 @@ def failure_probability(value: Any, name: str, *, zero: bool = False) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is {value!r}; {remedy}") from None
+        raise InputError(f"{name} is {shortened(value)}; {remedy}") from None
     if zero and number == 0 and not isinstance(value, str):
         return 0.0
     if MOST_FAILURE <= number < 100:
@@ -408,7 +433,7 @@ def positive(value: Any, name: str, most: float = float("inf")) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is {value!r}; pass a positive number") from None
+        raise InputError(f"{name} is {shortened(value)}; pass a positive number") from None
     if not 0 < number < float("inf"):
         raise InputError(f"{name} is {number}; pass a positive finite number")
     if number > most:
@@ -434,13 +459,14 @@ def norm_order(value: Any, name: str = "p") -> float:
         order = float("nan")
     if not order >= 1:
         raise InputError(
-            f"{name} is {value!r}; pass an order of at least 1 (1 is the usual calibration error, 2 its RMS form)"
+            f"{name} is {shortened(value)}; pass an order of at least 1 (1 is the usual calibration error, 2 its "
+            "RMS form)"
         )
     return order
 
 
 def choice(value: Any, allowed: tuple[str, ...], name: str) -> str:
     """One of the allowed words."""
-    if value not in allowed:
-        raise InputError(f"{name} is {value!r}; pass one of {', '.join(map(repr, allowed))}")
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} is {shortened(value)}; pass one of {', '.join(map(repr, allowed))}")
     return str(value)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar, cast
 
-from certcal._checks import InputError
+from certcal._checks import InputError, shortened
 from certcal._text import did_you_mean
 
 Made = TypeVar("Made", bound="Settings")
@@ -159,7 +159,7 @@ def _refused(number: float, kind: str, spec: Spec) -> _RefusedError:
 
 def _whole(value: Any, spec: Spec) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise _RefusedError(f"{value!r} is not a whole number")
+        raise _RefusedError(f"{shortened(value)} is not a whole number")
     number = value.__index__()
     if not (spec.least <= number <= spec.most or (spec.zero and number == 0)):
         raise _refused(number, "whole number", spec)
@@ -172,7 +172,7 @@ def _number(value: Any, spec: Spec) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if isinstance(value, bool | str) or not math.isfinite(number):
-        raise _RefusedError(f"{value!r} is not a number")
+        raise _RefusedError(f"{shortened(value)} is not a number")
     if not (spec.least <= number <= spec.most or (spec.zero and number == 0)):
         raise _refused(number, "number", spec)
     return number
@@ -219,7 +219,7 @@ def _level(value: Any, spec: Spec) -> float:
 
 def _flag(value: Any, spec: Spec) -> bool:
     if not isinstance(value, bool):
-        raise _RefusedError(f"{value!r} is not True or False")
+        raise _RefusedError(f"{shortened(value)} is not True or False")
     return value
 
 
@@ -227,9 +227,9 @@ def _word(value: Any, spec: Spec) -> Any:
     if (spec.own and not isinstance(value, str)) or value in spec.choices:
         return value
     if not isinstance(value, str):
-        raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}")
+        raise _RefusedError(f"{shortened(value)} is not one of {', '.join(spec.choices)}")
     hint = did_you_mean(value.lower(), spec.choices)
-    raise _RefusedError(f"{value!r} is not one of {', '.join(map(repr, spec.choices))}{hint and f'; {hint}'}")
+    raise _RefusedError(f"{shortened(value)} is not one of {', '.join(map(repr, spec.choices))}{hint and f'; {hint}'}")
 
 
 def _box(value: Any, spec: Spec) -> Any:
@@ -240,7 +240,7 @@ def _box(value: Any, spec: Spec) -> Any:
     except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     if not (low < high and math.isfinite(low) and math.isfinite(high)):
-        raise _RefusedError(f"{value!r} is no box; give the smallest and the largest value, such as 0 and 1")
+        raise _RefusedError(f"{shortened(value)} is no box; give the smallest and the largest value, such as 0 and 1")
     return low, high
 
 
@@ -248,7 +248,7 @@ def _edges(value: Any, spec: Spec) -> Any:
     if isinstance(value, str):
         return _word(value, spec)
     if not isinstance(value, Iterable):
-        raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}, and no list of numbers")
+        raise _RefusedError(f"{shortened(value)} is not one of {', '.join(spec.choices)}, and no list of numbers")
     return tuple(_number(each, Spec("", "number")) for each in cast("Iterable[Any]", value))
 
 

@@ -6,6 +6,8 @@ import errno
 import sys
 
 import click
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from certcal import InputError
@@ -36,16 +38,43 @@ def failing(error):
             2,
             "certcal: error: x.png: No space left on device; check the disk, the path and its permissions\n",
         ),
-        (
-            MemoryError(),
-            2,
-            "certcal: error: not enough memory; measure fewer rows, or a Parquet file, which is read in pieces\n",
-        ),
     ],
 )
 def test_every_failure_has_its_exit_code_and_sentence(capsys, error, code, text):
     assert run(failing(error), []) == code
     assert capsys.readouterr().err.lstrip("\n") == text
+
+
+def _raised_from(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        np._core._exceptions._ArrayMemoryError((10**9, 10**3), np.dtype(float)),
+        pa.ArrowMemoryError("malloc of size 64 failed"),
+        OSError(errno.ENOMEM, "Cannot allocate memory", "x.csv"),
+        RuntimeError("can't start new thread"),
+        OSError("Could not find/load shared object file: failed to map segment from shared object"),
+        _raised_from(
+            InputError("x.csv: cannot be read; check its permissions"), OSError(errno.ENOMEM, "Cannot allocate")
+        ),
+    ],
+)
+def test_too_little_memory_is_called_that_and_not_a_bug_or_the_disk(capsys, error):
+    assert run(failing(error), []) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("certcal: error: not enough memory; free some or use a larger machine, or do less at a time")
+    assert said.count("\n") == 1
+
+
+def test_a_sentence_about_memory_stays(capsys):
+    sentence = "t.npz: not enough memory to read this array; read fewer columns or rows"
+    assert run(failing(_raised_from(InputError(sentence), MemoryError())), []) == 2
+    assert capsys.readouterr().err == f"certcal: error: {sentence}\n"
 
 
 BUG = "this is a bug in certcal: run the command again with --debug and report what it prints\n"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from certcal.study import StudyTable, read_calibration_table
 
@@ -85,6 +88,19 @@ def test_a_list_of_architectures_is_checked(certcal_command, tmp_path, content, 
     assert f"{names}: " in ran.err
     assert complaint in ran.err
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "held"),
+    [([datetime.date(2020, 1, 1)], "a date"), ([{"a": 1}], "a dict"), ([b"x"], "a bytes"), ([[0.5]], "a list")],
+)
+def test_columns_of_other_types_are_one_sentence(certcal_command, tmp_path, values, held):
+    path, out = tmp_path / "odd.parquet", tmp_path / "out.parquet"
+    for name in ("acc", "pre_ECE_15"):
+        parquet.write_table(pa.table({"arch": ["a"], "acc": [0.9], "pre_ECE_15": [0.1]} | {name: values}), path)
+        ran = certcal_command("study", "convert", path, "-o", out)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err == f"certcal: error: {path}: column {name!r} holds {held}; it must be numbers\n"
 
 
 def test_the_scale_can_be_said(certcal_command, tmp_path):

@@ -7,7 +7,9 @@ import io
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from certcal.report.numbers import between, brief
 from certcal.report.views.study import leading
@@ -199,3 +201,14 @@ def test_a_table_without_calibration_errors_says_that_there_are_none(certcal_com
     ran = certcal_command(*command, tmp_path / "accuracies.parquet")
     assert (ran.code, ran.out) == (2, "")
     assert "it has no calibration errors before temperature scaling at all: measure the models first" in flat(ran.err)
+
+
+@pytest.mark.parametrize("column", ["accuracy", "pre_ece_15", "n", "auroc_far"])
+def test_text_in_a_column_of_numbers_is_one_sentence(certcal_command, tmp_path, column):
+    path = tmp_path / "text.parquet"
+    texts = {"model": ["a", "b"], "accuracy": [0.5, 0.6], "pre_ece_15": [0.1, 0.2]} | {column: [None, "high"]}
+    parquet.write_table(pa.table(texts), path)
+    ran = certcal_command("study", "review", path)
+    assert (ran.code, ran.out) == (2, "")
+    wrong = f"column {column!r} holds text in row 1 ('high'); it must hold numbers: repair or drop it"
+    assert ran.err == f"certcal: error: {path}: {wrong}\n"

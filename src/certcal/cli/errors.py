@@ -17,10 +17,15 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
+from certcal._memory import is_out_of_memory
 from certcal._text import printable, spelled
 from certcal.cli.app import DEBUG
 
 BAD_INPUT, UNFORESEEN, LOST, INTERRUPTED, BROKEN_PIPE = 2, 70, 75, 130, 141
+_NO_MEMORY = (
+    "not enough memory; free some or use a larger machine, or do less at a time: fewer rows, columns or workers, a "
+    "smaller --batch, and for 'certcal measure' a Parquet file, which is read in pieces"
+)
 
 
 def run(command: click.Command, arguments: list[str]) -> int:
@@ -66,20 +71,22 @@ def _run(command: click.Command, arguments: list[str]) -> int:
         _complain(error.format_message())
         return BAD_INPUT
     except InputError as error:
-        _complain(str(error))
+        sentence = str(error)
+        _complain(_NO_MEMORY if is_out_of_memory(error) and "memory" not in sentence else sentence)
         return BAD_INPUT
     except BrokenPipeError:
         _abandon_stdout()
         return BROKEN_PIPE
-    except OSError as error:
-        _abandon_stdout()
-        where = f"{error.filename}: " if error.filename else ""
-        _complain(f"{where}{error.strerror or error}; check the disk, the path and its permissions")
-        return BAD_INPUT
-    except MemoryError:
-        _complain("not enough memory; measure fewer rows, or a Parquet file, which is read in pieces")
-        return BAD_INPUT
     except Exception as error:
+        if is_out_of_memory(error):
+            _abandon_stdout()
+            _complain(_NO_MEMORY)
+            return BAD_INPUT
+        if isinstance(error, OSError):
+            _abandon_stdout()
+            where = f"{error.filename}: " if error.filename else ""
+            _complain(f"{where}{error.strerror or error}; check the disk, the path and its permissions")
+            return BAD_INPUT
         if DEBUG in arguments:
             for line in traceback.format_exc().splitlines():
                 _complain(line, prefix="")

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Literal, cast
 
 from certcal._checks import InputError
 from certcal._files import nearest
+from certcal._memory import is_out_of_memory
 
 # Rows and numbers per piece when a table is read in pieces: large enough to be fast, small enough for any machine.
 CHUNK_ROWS = 1 << 18
@@ -217,9 +218,11 @@ def reading(path: Path, what: str) -> Generator[None, None, None]:
         yield
     except InputError:
         raise
-    except (MemoryError, pa.ArrowMemoryError) as error:
+    except MemoryError as error:  # NumPy's and Arrow's are kinds of it
         raise InputError(f"{path}: not enough memory to read this {what}; read fewer columns or rows") from error
     except OSError as error:
+        if is_out_of_memory(error):
+            raise InputError(f"{path}: not enough memory to read this {what}; read fewer columns or rows") from error
         if error.errno is not None:
             raise InputError(f"{path}: {error.strerror or error}; check the path and its permissions") from error
         raise InputError(damaged(path, what, error)) from error

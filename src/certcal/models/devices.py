@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal import _memory
 from certcal._checks import InputError
 
 __all__ = ["DeviceMemoryWarning", "resolve"]
@@ -19,8 +20,6 @@ __all__ = ["DeviceMemoryWarning", "resolve"]
 Part = TypeVar("Part")
 
 _WORD = re.compile(r"([a-z_][a-z0-9_]*)(?::([0-9]{1,4}))?")
-# What torch, its backends and onnxruntime say when memory is short; not all of them have an exception for it.
-_NO_MEMORY = re.compile(r"out of memory|(can't|failed to|unable to) allocate|alloc_failed", re.IGNORECASE)
 
 
 def resolve(device: str | None = "auto") -> str:
@@ -108,9 +107,7 @@ def described(device: str) -> str:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory was short, of a device or of this machine."""
-    if isinstance(error, InputError):  # a sentence that was made of one
-        return False
-    return isinstance(error, MemoryError) or bool(_NO_MEMORY.search(str(error)))
+    return not isinstance(error, InputError) and _memory.is_out_of_memory(error)  # else a sentence that was made of one
 
 
 class DeviceMemoryWarning(UserWarning):

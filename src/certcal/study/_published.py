@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from pathlib import Path
 from typing import Any, Literal
 
@@ -270,8 +271,10 @@ def _columns(file: Path) -> dict[str, list[Any]]:
     for name in table.names:
         values: list[Any] = [value for batch in batches for value in batch[name].to_pylist()]
         columns[name] = numbers_or_texts(values) if kinds[name] == "unknown" and name not in strict else values
-        if name in strict and any(isinstance(value, str) for value in values):
-            raise InputError(f"{file}: column {name!r} holds text; it must be numbers")
+        odd = next((value for value in values if not (value is None or isinstance(value, Number))), None)
+        if name in strict and odd is not None:
+            held = "text" if isinstance(odd, str) else f"a {type(odd).__name__}"
+            raise InputError(f"{file}: column {name!r} holds {held}; it must be numbers")
     return columns
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._checks import InputError, shortened
 from certcal._html import table as html_table
 from certcal._text import did_you_mean
 
@@ -428,7 +428,13 @@ def _array(name: str, values: Any) -> NDArray[Any]:
     if name not in TEXTS and isinstance(kind, np.dtype) and kind.kind in "fiub":
         return np.asarray(values, np.float64)
     entries: list[Any] = list(values)
-    if name in TEXTS or any(isinstance(entry, str) for entry in entries):
+    row = next((row for row, entry in enumerate(entries) if isinstance(entry, str)), None)
+    if row is not None and name not in TEXTS and is_own(name):
+        raise InputError(
+            f"column {name!r} holds text in row {row} ({shortened(entries[row])}); it must hold numbers: repair "
+            "or drop it"
+        )
+    if name in TEXTS or row is not None:
         text = np.empty(len(entries), object)
         text[:] = ["" if entry is None or entry != entry else str(entry) for entry in entries]
         return text
