@@ -1021,6 +1021,27 @@ MUTATIONS = (
         "test_the_lower_value_is_where_the_mean_capital_over_orders_falls_below_one_over_delta",
     ),
     mutation(
+        "observed over expected: the mean score of few events is taken to be known",
+        "metrics/binary.py",
+        "math.hypot(events - low_events, product - below)",
+        "math.hypot(0.0, product - below)",
+        "tests/metrics/test_binary.py::test_the_interval_of_the_ratio_covers_in_the_enumeration_of_all_samples",
+    ),
+    mutation(
+        "observed over expected: a rate at twice the failure probability",
+        "metrics/binary.py",
+        "low_rate, high_rate = share_ends(evidence, evidence.arrays[1], rate, tail)",
+        "low_rate, high_rate = share_ends(evidence, evidence.arrays[1], rate, 2 * tail)",
+        "tests/metrics/test_binary.py::test_the_interval_of_the_ratio_covers_in_the_enumeration_of_all_samples",
+    ),
+    mutation(
+        "observed over expected: weights that go with scores and outcomes",
+        "metrics/binary.py",
+        "math.sqrt(max(1.0, seen / parts))",
+        "math.sqrt(min(1.0, seen / parts))",
+        "tests/metrics/test_binary.py::test_the_width_of_the_ratio_is_that_of_its_residuals_where_samples_are_many",
+    ),
+    mutation(
         "weighted bins of a diagram: 5 % less of the band",
         "metrics/_reliability.py",
         "/ table.weight[used] + 1e-12",

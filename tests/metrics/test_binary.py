@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
-from scipy.stats import norm
+from scipy.stats import binom, norm
 from sklearn.linear_model import LogisticRegression
 
 from certcal import InputError, _threads
 from certcal.metrics import (
+    Evidence,
     calibration_intercept,
     calibration_slope,
     decision_curve,
@@ -25,11 +26,14 @@ from certcal.metrics import (
     spiegelhalter_p,
     spiegelhalter_z,
 )
+from certcal.metrics._intervals import rate_ends
 from certcal.metrics.binary import OutcomeRegression, ratio_ends
 from certcal.metrics.loess import POINTS, CalibrationCurve
 from tests import naive
 
 CLOSE = {"rel": 1e-12, "abs": 1e-12, "nan_ok": True}
+# Half of the failure probability of a level of 95 %.
+TAIL = 0.025
 
 
 def scored(seed, n=200, alpha=2.0, beta=2.0, slope=1.0, shift=0.0, weighted=False):
@@ -335,7 +339,7 @@ def test_intervals_of_slope_intercept_and_ratio_cover_the_population(regime, wei
             (
                 covered(fit.line_ends(0.025), slope),
                 covered(fit.shift_ends(0.025), low),
-                covered(ratio_ends(*data, 0.025), ratio),
+                covered(ratio_ends(Evidence.of(data[:2], data[2]), TAIL), ratio),
                 covered(fit.line_ends(0.1), slope),
             )
         )
@@ -361,16 +365,97 @@ def test_the_interval_of_a_slope_is_where_the_likelihood_ratio_says():
         assert 3.8414 <= 2 * (loss(at, end) - loss(a, b)) < 1.5 * 3.8415
 
 
-def test_the_interval_of_the_ratio_is_that_of_wilson_where_the_scores_are_equal():
-    y = np.zeros(50, np.uint8)
-    y[:7] = 1
-    z = 1.959963984540054
-    centre, half = (7 + z * z / 2) / (50 + z * z), z / (50 + z * z) * math.sqrt(7 * 43 / 50 + z * z / 4)
-    low, high = ratio_ends(np.full(50, 0.25), y, None, 0.025)
-    assert (low, high) == pytest.approx(((centre - half) / 0.25, (centre + half) / 0.25), rel=1e-9)
-    low, high = ratio_ends(np.full(50, 0.25), np.zeros(50, np.uint8), None, 0.025)
+# Kinds of samples: how frequent, the score, and how often the event happens.
+KINDS = {
+    "one rare score": [(1.0, 0.001, 0.001)],
+    "one score": [(1.0, 0.3, 0.3)],
+    "one score, three times too low": [(1.0, 0.01, 0.03)],
+    "rare and told apart": [(0.01, 0.5, 1.0), (0.99, 0.001, 0.0)],
+    "rare and nearly told apart": [(0.016, 0.5, 1.0), (0.984, 0.01, 0.004)],
+    "rare high scores that are wrong": [(0.05, 0.9, 0.1), (0.95, 0.01, 0.01)],
+    "two scores": [(0.5, 0.1, 0.1), (0.5, 0.9, 0.9)],
+    "two scores, the wrong way round": [(0.5, 0.1, 0.9), (0.5, 0.9, 0.1)],
+    "scores of 0": [(0.5, 0.0, 0.0), (0.5, 0.2, 0.2)],
+    "events with two scores": [(0.4, 0.1, 1.0), (0.4, 0.9, 1.0), (0.2, 0.5, 0.0)],
+    "nearly all events": [(0.98, 0.99, 1.0), (0.02, 0.5, 0.0)],
+}
+
+
+def every_sample(n, chances):
+    """Every count of n samples of these chances that is not too rare, and its probability."""
+    if len(chances) == 1:
+        yield (n,), 1.0
+        return
+    share = chances[0] / sum(chances)
+    for k, p in enumerate(binom.pmf(np.arange(n + 1), n, share)):
+        if p > 1e-5:
+            yield from (((k, *rest), p * q) for rest, q in every_sample(n - k, chances[1:]) if p * q > 1e-6)
+
+
+def missed_ratio(kinds, n, shrink=0.0):
+    """How often the interval lies above, and below, the population's ratio: by enumeration of all samples."""
+    true = sum(p * rate for p, _, rate in kinds) / sum(p * s for p, s, _ in kinds)
+    cells = sorted((p * r, s, y) for p, s, rate in kinds for y, r in ((0, 1 - rate), (1, rate)) if p * r > 0)
+    chances, scores, outcomes = (np.array(each) for each in zip(*cells, strict=True))
+    above = below = 0.0
+    for counts, p in every_sample(n, tuple(chances)):
+        often = np.array(counts, np.float64)
+        if scores @ often > 0:  # else it is undefined or infinite
+            there = often > 0
+            evidence = Evidence((scores[there], outcomes[there].astype(np.uint8)), often[there], counts=True)
+            ratio = outcomes @ often / (scores @ often)
+            low, high = (end if math.isinf(end) else end + shrink * (ratio - end) for end in ratio_ends(evidence, TAIL))
+            above, below = above + p * (low > true * (1 + 1e-9)), below + p * (high < true * (1 - 1e-9))
+    return above, below
+
+
+@pytest.mark.parametrize(
+    ("title", "n"),
+    [(title, n) for title in KINDS for n in (5, 30)]
+    + [("one rare score", 100), ("rare and told apart", 300), ("rare and told apart", 10_000), ("one score", 300)],
+)
+def test_the_interval_of_the_ratio_covers_in_the_enumeration_of_all_samples(title, n):
+    assert sum(missed_ratio(KINDS[title], n)) <= 2 * TAIL
+
+
+def test_the_interval_of_the_ratio_is_no_wider_than_it_has_to_be():
+    assert sum(missed_ratio(KINDS["one score"], 300, 0.1)) > 2 * TAIL
+    assert sum(missed_ratio(KINDS["events with two scores"], 60, 0.25)) > 2 * TAIL
+
+
+def test_the_interval_of_the_ratio_is_that_of_the_rate_where_scores_tell_the_outcomes():
+    # All 700 events have one score and all others one: what is left to know is the rate.
+    y = np.repeat([1, 0], [700, 4300]).astype(np.uint8)
+    low, high = ratio_ends(Evidence((np.where(y, 0.5, 0.4), y)), TAIL)
+    ends = [float(each) for each in rate_ends(0.14, 5000, TAIL)]
+    exact = [1 / (0.5 + 0.4 * (1 - p) / p) for p in ends]
+    assert low <= exact[0]
+    assert high >= exact[1]
+    assert (low, high) == pytest.approx(exact, rel=0.003)
+
+
+@pytest.mark.parametrize(
+    ("powers", "heavy", "most"), [((0, 0), 1, 1.03), ((1, 1), 1, 1.05), ((-1, -1), 1, 1.2), ((1, -1), 0.1, 1.05)]
+)
+def test_the_width_of_the_ratio_is_that_of_its_residuals_where_samples_are_many(powers, heavy, most):
+    s, y, _ = scored(21, 20_000, 1, 3, 0.7, 0.4)
+    # Weights that go with the scores of others and of events; those of events are multiplied.
+    w = (0.05 + s) ** np.where(y, powers[1], powers[0]) * np.where(y, heavy, 1)
+    share = w / w.sum()
+    ratio = float(share @ y / (share @ s))
+    width = 2 * norm.isf(TAIL) * math.sqrt(float(share**2 @ (y - ratio * s) ** 2)) / float(share @ s)
+    low, high = ratio_ends(Evidence.of((s, y), w if any(powers) else None), TAIL)
+    assert 0.97 * width < high - low < most * width
+
+
+def test_the_interval_of_the_ratio_without_events_or_without_others():
+    none, every = np.zeros(50, np.uint8), np.ones(50, np.uint8)
+    low, high = ratio_ends(Evidence((np.full(50, 0.25), none)), TAIL)
     assert low == 0
-    assert high == pytest.approx(z * z / (50 + z * z) / 0.25, rel=1e-9)
+    assert float(rate_ends(0.0, 50, TAIL)[1]) / 0.25 < high < 0.36
+    low, high = ratio_ends(Evidence((np.full(50, 0.25), every)), TAIL)
+    assert low < 4 < high
+    assert ratio_ends(Evidence((np.full(1, 0.25), every[:1])), TAIL)[1] == math.inf
 
 
 @pytest.mark.parametrize("regime", ["calibrated", "too extreme", "too low, rare", "no information"])

@@ -241,13 +241,13 @@ def rate_of(hits: Callable[..., NDArray[Any]]) -> IntervalRule:
     """The rule of a share of samples; ``hits`` says which count."""
 
     def ends(evidence: Evidence, value: float, tail: float, settings: Mapping[str, Any]) -> Ends:
-        return _rate(evidence, hits(*evidence.arrays, **settings), value, tail)
+        return share_ends(evidence, hits(*evidence.arrays, **settings), value, tail)
 
     return IntervalRule("Clopper-Pearson", ends)
 
 
-def _rate(evidence: Evidence, hits: NDArray[Any], value: float, tail: float) -> Ends:
-    """With weights, for the effective number of samples (Korn and Graubard 1998)."""
+def share_ends(evidence: Evidence, hits: NDArray[Any], value: float, tail: float) -> Ends:
+    """Both ends of a share of samples; with weights, for their effective number (Korn and Graubard 1998)."""
     size = 1 / evidence.crowding
     if evidence.weight is not None and not evidence.counts:
         spread = evidence.spread(hits.astype(np.float64), value)
@@ -297,11 +297,17 @@ def _other_outcome(values: NDArray[Any], outcome: NDArray[Any]) -> NDArray[Any]:
     return rest.argmax(axis=1)
 
 
+def score_ends(evidence: Evidence, value: float, tail: float) -> Ends:
+    """Both ends of the mean of scores, of which any in [0, 1] may have been drawn."""
+    low, high = _mean(np.asarray, 1.0, evidence, value, tail, {})
+    return max(0.0, low), min(1.0, high)
+
+
 def _uncertainty(evidence: Evidence, value: float, tail: float, settings: Mapping[str, Any]) -> Ends:
     """The image of the interval of the rate."""
     table = evidence.bins(settings)
     rate = float(table.correct_sum.sum()) / table.total
-    low, high = _rate(evidence, evidence.arrays[1], rate, tail)
+    low, high = share_ends(evidence, evidence.arrays[1], rate, tail)
     ends = [low * (1 - low), high * (1 - high)]
     return min(ends), 0.25 if low <= 0.5 <= high else max(ends)
 
@@ -536,7 +542,7 @@ def _harmonic(evidence: Evidence, _: float, tail: float, settings: Mapping[str, 
 
     table = evidence.bins(settings)
     accuracy, error, beta = accuracy_of(table), ece_of(table), float(settings.get("beta", 1.0))
-    low, high = _rate(evidence, evidence.arrays[1], accuracy, tail / 2)
+    low, high = share_ends(evidence, evidence.arrays[1], accuracy, tail / 2)
     least, most = _ece_of(evidence, table, error, tail / 2)
     return harmonic_score(low, min(1.0, max(most, 0.0)), beta), harmonic_score(high, max(0.0, least), beta)
 

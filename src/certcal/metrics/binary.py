@@ -9,7 +9,7 @@ loss is infinite. Nothing is clipped.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import confidences, correctness, same_length, weights
 from certcal._threads import map_blocks
-from certcal.metrics._intervals import Ends, Evidence, IntervalRule, part_rule, quantile
+from certcal.metrics._intervals import Ends, Evidence, IntervalRule, part_rule, quantile, score_ends, share_ends
 from certcal.metrics.scores import weighted_mean
 
 Floats = NDArray[np.float64]
@@ -269,38 +269,66 @@ def observed_expected_ratio(scores: Any, outcomes: Any, *, sample_weight: Any = 
     return _ratio(weighted_mean(y, w), weighted_mean(s.astype(np.float64), w))
 
 
-def ratio_ends(s: NDArray[Any], y: NDArray[np.uint8], w: Floats | None, tail: float) -> Ends:
-    """Interval of observed over expected: the ratios ρ for which the mean of y - ρs may be zero.
+def ratio_ends(evidence: Evidence, tail: float) -> Ends:
+    """Interval of observed over expected, ρ = E y / E s, for samples drawn independently: scores are random, too.
 
-    As in the interval of Wilson (1927), the variance of the outcomes is the one under ρ, with ρ mean(s) for their rate,
-    so that it has a width where no event happened. What remains is a quadratic inequality in ρ. With weights, samples
-    count as often as equal ones that would say as much (Kish 1965), or less if the residuals say so.
+    With the rate p of events, the mean score a of events and b of others,
+
+        1/ρ = E s / E y = a + b (1 - p)/p,
+
+    and the three are estimated independently of each other: given the number of events, their scores are draws of their
+    own. So the interval of p is exact (Clopper and Pearson 1934), and those of a and b are score intervals of means of
+    numbers in [0, 1] (Wilson 1927). They are put together by recovering variances (MOVER: Zou and Donner 2008; Donner
+    and Zou 2012): squared distances from the estimate add up, in logarithms for the product.
+
+    *Exact*: where all events have one score and all others one (equal scores, or a score that tells them apart), a and
+    b are known, the interval contains that of p, and its level holds for every n. *For many samples* squared distances
+    are variances, and their sum is that of y - ρs, divided by (E y)² ρ² n. Between the two it is an approximation.
+
+    With weights the three may be correlated; where the residuals s - y/ρ vary more than their sum, by that factor.
     """
-    z = s.astype(np.float64, copy=False)
-    shares = None if w is None else w / w.sum()
-    if shares is None:
-        events = z[y == 1]
-        crowding, observed, expected = 1 / z.size, events.size / z.size, float(z.mean())
-        spread = max(0.0, float(z @ z) / z.size - expected**2)
-        shared = float(events.sum()) / z.size - observed * expected
+    s, y = evidence.scores
+    w = evidence.weight
+    rate = float(np.average(y, weights=w))
+    low_rate, high_rate = share_ends(evidence, evidence.arrays[1], rate, tail)
+    few, many = (1 - high_rate) / high_rate, (1 - low_rate) / low_rate if low_rate > 0 else math.inf
+
+    def mean_score(here: NDArray[np.bool_]) -> tuple[float, float, float, float]:
+        """Mean score of some samples, both ends, and its variance."""
+        if not here.any():
+            return 0.0, 0.0, 1.0, 0.0
+        part = Evidence((s[here],), None if w is None else w[here], evidence.counts)
+        mean = float(np.average(part.arrays[0], weights=part.weight))
+        return mean, *score_ends(part, mean, tail), part.spread(part.arrays[0], mean)
+
+    events, low_events, high_events, noise_events = mean_score(y == 1)
+    others, low_others, high_others, noise_others = mean_score(y == 0)
+    if rate == 0:
+        return 0.0, _inverse(low_others * few)
+    odds = (1 - rate) / rate
+    product = others * odds
+    if product > 0:
+        below = product * math.exp(-math.hypot(_log_ratio(others, low_others), _log_ratio(odds, few)))
+        above = product * math.exp(math.hypot(_log_ratio(high_others, others), _log_ratio(many, odds)))
     else:
-        crowding, observed, expected = float(shares @ shares), float(shares @ y), float(shares @ z)
-        spread = float(shares @ (z - expected) ** 2)
-        shared = float(shares @ ((y - observed) * (z - expected)))
-    if not expected > 0:
-        return _ratio(observed, expected), _ratio(observed, expected)
-    k = quantile(tail) ** 2 * crowding
-    if shares is not None:
-        ratio = observed / expected
-        model = observed * (1 - observed) - 2 * ratio * shared + ratio**2 * spread
-        seen = float(shares**2 @ (y - ratio * z) ** 2)
-        k *= max(1.0, seen / (model * crowding)) if model > 0 else 1.0
-    square = expected**2 * (1 + k) - k * spread
-    middle = observed * expected + k * (expected / 2 - shared)
-    root = math.sqrt(max(0.0, middle**2 - square * observed**2))
-    if not square > 0:  # nothing can be said about the expected number
-        return observed**2 / (middle + root) if middle + root > 0 else 0.0, math.inf
-    return max(0.0, (middle - root) / square), (middle + root) / square
+        below, above = 0.0, high_others * (odds or many)
+    inverse, scale = events + product, 1.0
+    if w is not None and not evidence.counts:
+        seen = evidence.noise((s - inverse * y) ** 2) / rate**2
+        noise_rate = max(evidence.spread(y, rate), rate * (1 - rate) * evidence.crowding)
+        parts = noise_events + odds**2 * noise_others + (others / rate**2) ** 2 * noise_rate
+        scale = math.sqrt(max(1.0, seen / parts)) if parts > 0 else 1.0
+    least = inverse - scale * math.hypot(events - low_events, product - below)
+    most = inverse + scale * math.hypot(high_events - events, above - product)
+    return _inverse(most), _inverse(least)
+
+
+def _log_ratio(larger: float, smaller: float) -> float:
+    return math.log(larger / smaller) if smaller > 0 else math.inf
+
+
+def _inverse(value: float) -> float:
+    return 1 / value if value > 0 else math.inf
 
 
 def _ratio(observed: float, expected: float) -> float:
@@ -347,12 +375,7 @@ def spiegelhalter_p(scores: Any, outcomes: Any, *, sample_weight: Any = None) ->
 # ----------------------------------------------------------------------------------------------------------- intervals
 
 
-def _ratio_ends(evidence: Evidence, _: float, tail: float, __: Mapping[str, Any]) -> Ends:
-    s, y = evidence.arrays[:2]
-    return ratio_ends(s, y, evidence.weight, tail)
-
-
 _UNLIMITED = (-math.inf, math.inf)
 SLOPE = part_rule("profile likelihood", OutcomeRegression, OutcomeRegression.line_ends, *_UNLIMITED)
 INTERCEPT = part_rule("profile likelihood", OutcomeRegression, OutcomeRegression.shift_ends, *_UNLIMITED)
-RATIO = IntervalRule("score", _ratio_ends, 0.0, math.inf)
+RATIO = IntervalRule("MOVER", lambda evidence, _, tail, __: ratio_ends(evidence, tail), 0.0, math.inf)
