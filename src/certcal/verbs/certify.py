@@ -349,7 +349,9 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
         raise InputError(reason, argument="edges", remedy=remedy)
     placed = settings.placed(table.confidence)
     # As certcal.bound does: all groups of a radius hold together, and the whole has a level of its own.
-    share = {"delta": equal_share(settings.delta, len(table.group_names))} if table.group_names else {}
+    share: dict[str, Any] = {}
+    if table.group_names:
+        share["delta"] = equal_share(settings.delta, len(table.group_names))
     lines: list[CertifiedAt] = []
     progress.stage("certifying")
     for part in table.parts():
