@@ -581,6 +581,13 @@ MUTATIONS = (
         "tests/smoothing/test_chance.py::test_each_test_spends_exactly_its_share_of_the_level",
     ),
     mutation(
+        "choose: models are ranked on different samples",
+        "verbs/choose.py",
+        "        check_same_samples(records)",
+        "        pass",
+        "tests/verbs/test_choose.py::test_mistakes_are_answered_in_a_sentence",
+    ),
+    mutation(
         "certified accuracy: a sample still counts just beyond its radius",
         "smoothing/robustness/_accuracy.py",
         'np.asarray(radius, np.float64), side="left")]',

@@ -10,6 +10,7 @@ from scipy.stats import spearmanr
 
 import certcal
 from certcal import InputError, ModelChoice, choose
+from certcal.report.document import Table
 from certcal.smoothing import Counts, certificates
 from certcal.worst_case import brier_score, calibration_error
 
@@ -97,9 +98,40 @@ def test_the_answer_is_a_table_a_page_and_json(found: ModelChoice, tmp_path: Any
         ([], "no mapping"),
         ({"AT": []}, "is empty"),
         ({"AT": [3]}, "holds int"),
-        ({"AT": [MODELS["AT"][0], MODELS["AT"][0].select(np.arange(5))]}, "same samples"),
+        (
+            {"AT": [MODELS["AT"][0], MODELS["AT"][0].select(np.arange(5))]},
+            r"AT \(run 1\) and AT \(run 2\) are about different samples \(sample 5 is in AT \(run 1\) only\)",
+        ),
+        (
+            {"AT": MODELS["AT"][0].select(np.arange(30)), "ACT": MODELS["ACT"][0].select(np.arange(30, 60))},
+            "sample 0 is in AT .run 1. only",
+        ),
     ],
 )
 def test_mistakes_are_answered_in_a_sentence(models: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         certcal.choose(models)
+
+
+def test_runs_on_different_samples_are_judged_on_the_common_ones_when_asked() -> None:
+    one, other = MODELS["AT"][0].select(np.arange(50)), MODELS["ACT"][0].select(np.arange(10, 60))
+    cut = choose({"AT": one, "ACT": other}, radii=[0.1], samples="common")
+    shared = [each.select(np.isin(each.index, np.arange(10, 50))) for each in (one, other)]
+    same = choose({"AT": shared[0], "ACT": shared[1]}, radii=[0.1])
+    assert (cut.n, same.n, same.notes) == (40, 40, ())
+    assert [each.values for each in cut.models] == [each.values for each in same.models]
+    assert "Compared on the 40 samples that all runs have" in " ".join(str(cut).split())
+    assert cut.to_dict()["n"] == 40
+
+
+def test_a_radius_at_which_nothing_is_certified_stays_with_dashes() -> None:
+    found = choose(MODELS, radii=[0.1, 9.0])
+    assert [(each.radius, each.highest, dict(each.by_error)) for each in found.at][1] == (9.0, 0.0, {})
+    assert [each["radius"] for each in found.to_dict()["chosen"]] == [0.1, 9.0]
+    assert "At radius 0.1, the largest at which anything is certified" in " ".join(str(found).split())
+    tables = [block for part in found.report().sections for block in part.blocks if isinstance(block, Table)]
+    assert [table.columns[-1].head for table in tables] == ["R\u00a0=\u00a09"] * 3
+    assert "at radius 9 no model certifies anything" in tables[0].note
+    assert {row[-1] for table in tables for row in table.texts()} == {"–"}
+    (rows,) = [part.blocks[0].texts() for part in found.report().appendix if part.title == "All models"]
+    assert [row[2:7] for row in rows[-5:]] == [["0", "0.0000", "–", "–", "–"]] * 5

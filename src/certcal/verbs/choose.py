@@ -18,6 +18,7 @@ from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.result import Result
 from certcal.smoothing import CONFIDENCES, DEFAULT_KIND, Certificates, Counts, Run, certificates, open_run
+from certcal.smoothing.robustness import VoteRecord, check_same_samples, on_common_samples
 from certcal.verbs.certification import radius_text
 from certcal.verdict import Candidate
 from certcal.worst_case import brier_score, calibration_error
@@ -62,6 +63,12 @@ class ChooseSettings(Settings):
     alpha: float = setting(0.001, "Failure probability of each sample's certificate.", "failure")
     confidence: str = setting(
         DEFAULT_KIND, f"Kind of certificate: {', '.join(CONFIDENCES)}.", "word", choices=CONFIDENCES
+    )
+    samples: str = setting(
+        "all",
+        "Which samples: all, which the runs must share, or the common ones of all runs.",
+        "word",
+        choices=("all", "common"),
     )
     baseline: str | None = setting(
         None, "Method that changes are relative to. Default: the first.", "text", metavar="METHOD"
@@ -117,7 +124,7 @@ class ChosenAt:
     Attributes
     ----------
     radius, highest
-        The radius, and the highest certified accuracy of any model there.
+        The radius, and the highest certified accuracy of any model there; 0 where no model certifies anything.
     by_error, by_brier
         The best model of each method among those that are about as accurate: by the calibration error, and by the Brier
         score. A method without such a model is missing.
@@ -152,6 +159,10 @@ class ModelChoice(Result):
         (Figure 16b), and how many they are; empty when there are none.
     conventions
         Radii, share, bins, closed, alpha and kind of certificate.
+    n
+        Number of samples that every model is judged on.
+    notes
+        Which samples were left out, if not all runs have the same.
     """
 
     view: ClassVar[str] = "certcal.report.views.model_choice"
@@ -161,6 +172,8 @@ class ModelChoice(Result):
     at: tuple[ChosenAt, ...]
     constant: Mapping[tuple[str, str], tuple[int, tuple[float, ...]]]
     conventions: Mapping[str, Any]
+    n: int
+    notes: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -184,8 +197,9 @@ class ModelChoice(Result):
 
     @property
     def headline(self) -> CertifiedModel:
-        """The smallest certified calibration error at the largest radius."""
-        return min(self.at[-1].by_error.values(), key=lambda one: one.error.value)
+        """The smallest certified calibration error at the largest radius at which anything is certified."""
+        last = [each for each in self.at if each.by_error][-1]
+        return min(last.by_error.values(), key=lambda one: one.error.value)
 
     def candidates(self) -> Sequence[Candidate]:
         """The worst cases of the chosen models, of each method at each radius; the headline's first."""
@@ -231,6 +245,8 @@ class ModelChoice(Result):
         return {
             "certcal": certcal.__version__,
             "conventions": dict(self.conventions),
+            "n": self.n,
+            "notes": list(self.notes),
             "methods": list(self.methods),
             "chosen": [
                 {
@@ -279,6 +295,9 @@ def choose(
     of the highest are compared, and each method is represented by the one of them with the smallest certified
     calibration error (or Brier score). The calibration error here is the exact worst case, not what ADMM finds.
 
+    Runs on different samples are refused, since part of every difference would be theirs; ``samples="common"`` judges
+    all on those that every run has.
+
     Parameters
     ----------
     models
@@ -287,7 +306,7 @@ def choose(
         Where to report how far the work is.
     settings
         All settings at once; or give the fields of :class:`ChooseSettings`: radii, within, bins, closed, alpha,
-        confidence, baseline.
+        confidence, samples, baseline.
 
     Examples
     --------
@@ -300,7 +319,7 @@ def choose(
     >>> found.at[0].by_error["ACT"].name, round(found.at[0].highest, 2)
     ('run 2', 1.0)
     """
-    given = _runs(models)
+    given, notes = _on_the_same_samples(_runs(models), settings.samples)
     base = next(iter(given)) if settings.baseline is None else settings.baseline
     if base not in given:
         raise InputError(f"{base!r} is not one of {', '.join(given)}", argument="baseline")
@@ -323,7 +342,7 @@ def choose(
     return ModelChoice(
         tuple(given),
         tuple(found),
-        tuple(best_within(radius, tuple(given), cells, settings.within) for radius, cells in here.items() if cells),
+        tuple(best_within(radius, tuple(given), cells, settings.within) for radius, cells in here.items()),
         constant,
         {
             "radii": list(radii),
@@ -332,15 +351,18 @@ def choose(
             "closed": settings.closed,
             "alpha": settings.alpha,
             "confidence": settings.confidence,
+            "samples": settings.samples,
             "baseline": base,
         },
+        len(next(iter(next(iter(given.values())).values()))),
+        notes,
         tuple(os.fspath(cast("str", one)) for own in models.values() for one in _several(own) if _is_path(one)),
     )
 
 
 def best_within(radius: float, methods: Sequence[str], models: Sequence[CertifiedModel], within: float) -> ChosenAt:
     """The paper's rule at one radius: of the models near the highest certified accuracy, each method's best."""
-    highest = max(one.accuracy for one in models)
+    highest = max((one.accuracy for one in models), default=0.0)
     close = [one for one in models if one.accuracy >= highest - within - 1e-12]
 
     def best(key: str) -> dict[str, CertifiedModel]:
@@ -410,8 +432,20 @@ def _runs(models: Any) -> dict[str, dict[str, Counts]]:
                 raise InputError(f"models[{method!r}] holds {type(each).__name__}; pass folders of runs, or runs")
         if not own:
             raise InputError(f"models[{method!r}] is empty; pass at least one run")
-    sizes = {len(counts) for runs in found.values() for counts in runs.values()}
-    if len(sizes) > 1:
-        shown = ", ".join(map(str, sorted(sizes)))
-        raise InputError(f"the runs have {shown} samples; compare models on the same samples")
     return found
+
+
+def _on_the_same_samples(
+    given: Mapping[str, Mapping[str, Counts]], samples: str
+) -> tuple[dict[str, dict[str, Counts]], tuple[str, ...]]:
+    """Counts of samples that all runs have, and what was left out; runs on different ones are refused unless asked."""
+    places = [(method, name) for method, runs in given.items() for name in runs]
+    sources = [given[method][name] for method, name in places]
+    records = [VoteRecord.from_counts(each, f"{m} ({name})") for each, (m, name) in zip(sources, places, strict=True)]
+    if samples == "all":
+        check_same_samples(records)
+    cut, _, notes = on_common_samples(sources, records, samples)
+    found: dict[str, dict[str, Counts]] = {method: {} for method in given}
+    for (method, name), counts in zip(places, cut, strict=True):
+        found[method][name] = counts
+    return found, tuple(notes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from certcal._text import counted
 from certcal.claims import round_outward
 from certcal.report.charts import MOST_SERIES, Chart, Mark, Panel, Points, Segments, covering, curves
 from certcal.report.document import (
@@ -58,16 +59,19 @@ def view(found: ModelChoice, *, remarks: Sequence[str] = ()) -> Report:
         sections,
         [Section("All models", [_all(found)])],
         ", ".join(found.methods),
-        f"{len(found.constant)} models; {found.conventions['confidence']} certificates, "
-        f"alpha {found.conventions['alpha']:g} each; {found.conventions['bins']} bins",
-        [_RULE.format(within=found.conventions["within"]), _OPTIMISTIC],
+        f"{counted(len(found.constant), 'model')} on the same {counted(found.n, 'sample')}; "
+        f"{found.conventions['confidence']} certificates, alpha {found.conventions['alpha']:g} each; "
+        f"{found.conventions['bins']} bins",
+        [*found.notes, _RULE.format(within=found.conventions["within"]), _OPTIMISTIC],
     )
 
 
 def _headline(found: ModelChoice) -> Claim:
-    each, one = found.at[-1], found.headline
+    one = found.headline
+    each = next(each for each in found.at if each.radius == one.radius)
     least = round_outward(max(0.0, each.highest - found.conventions["within"]), "lower")
-    what = f"At radius {radius_text(each.radius)}, {one.method} has the smallest certified calibration error, which"
+    where = radius_text(each.radius) + ("" if each is found.at[-1] else ", the largest at which anything is certified")
+    what = f"At radius {where}, {one.method} has the smallest certified calibration error, which"
     over = f"among models with a certified accuracy of at least {least}"
     made = Claim.of(one.error, what, over=over, meaning=CALIBRATION_ERROR)
     return replace(made, assumptions=())  # its probability says the same
@@ -85,7 +89,7 @@ def _best(found: ModelChoice, key: str) -> Table:
     rows: list[Sequence[Cell] | Heading] = [
         [
             "certified accuracy",
-            *(f"[{max(0.0, each.highest - found.conventions['within']):.3f}, {each.highest:.3f}]" for each in found.at),
+            *(_range(each, found.conventions["within"]) for each in found.at),
         ]
     ]
     for method in found.methods:
@@ -99,8 +103,26 @@ def _best(found: ModelChoice, key: str) -> Table:
             cells.append(Strong(text) if value(best[method]) == min(map(value, best.values())) else text)
         rows.append([method, *cells])
     name = "calibration error" if key == "error" else "Brier score"
-    heads = [Column("method"), *(Column(f"R = {radius_text(each.radius)}") for each in found.at)]
-    return Table(heads, rows, f"Certified {name}, at most; the smallest stands out")
+    heads = [Column("method"), *(Column(_at(each)) for each in found.at)]
+    return Table(heads, rows, f"Certified {name}, at most; the smallest stands out", _note(found))
+
+
+def _at(each: ChosenAt) -> str:
+    return f"R\u00a0=\u00a0{radius_text(each.radius)}"
+
+
+def _note(found: ModelChoice) -> str:
+    """What a dash means, where there is one."""
+    empty = [radius_text(each.radius) for each in found.at if not each.by_error]
+    said = [f"at radius {', '.join(empty)} no model certifies anything"] if empty else []
+    if any(0 < len(each.by_error) < len(found.methods) for each in found.at):
+        said.append(f"{'elsewhere ' if empty else ''}no model of the method is about as accurate as the best")
+    return f"A dash: {'; '.join(said)}." if said else ""
+
+
+def _range(each: ChosenAt, within: float) -> str:
+    """Between which certified accuracies models are compared at a radius."""
+    return f"[{max(0.0, each.highest - within):.3f}, {each.highest:.3f}]" if each.by_error else NOTHING
 
 
 def charts(found: ModelChoice) -> list[Chart]:
@@ -154,12 +176,13 @@ def _constant(found: ModelChoice) -> Chart | None:
 def _ranks(found: ModelChoice) -> Table:
     """Spearman's correlations of each pair, by radius (Figure 19)."""
     names = list(next(iter(found.correlations.values())).names)
+    matrices = [found.correlations.get(each.radius) for each in found.at]
     pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
     rows: list[Sequence[Cell] | Heading] = [
-        [f"{names[i]} – {names[j]}", *(float(matrix.values[i][j]) for matrix in found.correlations.values())]
+        [f"{names[i]} – {names[j]}", *(None if m is None else float(m.values[i][j]) for m in matrices)]
         for i, j in pairs
     ]
-    heads = [Column("pair"), *(Column(f"R = {radius_text(radius)}", "estimate") for radius in found.correlations)]
+    heads = [Column("pair"), *(Column(_at(each), "estimate") for each in found.at)]
     return Table(heads, rows, "Spearman's rank correlation over all models")
 
 
@@ -168,11 +191,14 @@ def _all(found: ModelChoice) -> Block:
     rows: list[Sequence[Cell] | Heading] = []
     for each in found.at:
         rows.append(Heading(f"radius {radius_text(each.radius)}"))
-        for one in (one for one in found.models if one.radius == each.radius):
+        here = {(one.method, one.name): one for one in found.models if one.radius == each.radius}
+        for method, name in found.constant:
+            one = here.get((method, name))
+            if one is None:
+                rows.append([method, name, 0, 0.0, None, None, None, ""])
+                continue
             mark = "yes" if id(one) in efficient else ""
-            rows.append(
-                [one.method, one.name, one.n_certified, one.accuracy, one.error, one.error_all, one.brier, mark]
-            )
+            rows.append([method, name, one.n_certified, one.accuracy, one.error, one.error_all, one.brier, mark])
     heads = [
         Column("method"),
         Column("model", priority=3),

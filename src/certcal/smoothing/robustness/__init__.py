@@ -34,6 +34,7 @@ from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominanc
 from certcal.smoothing.robustness._families import FamilyComparison, compare_families
 from certcal.smoothing.robustness._graph import DominanceGraph
 from certcal.smoothing.robustness._repeats import RepeatedRuns, Spread
+from certcal.smoothing.robustness._samples import check_same_samples, on_common_samples
 from certcal.smoothing.robustness._votes import VoteRecord, named, smallest_votes, vote_radii
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "best_accuracy",
     "certified_accuracy",
     "chance",
+    "check_same_samples",
     "compare",
     "compare_families",
     "dominance",
@@ -73,6 +75,7 @@ __all__ = [
     "gathered",
     "just_above",
     "named",
+    "on_common_samples",
     "smallest_votes",
     "trivial_average_radius",
     "vote_radii",
