@@ -117,6 +117,33 @@ def test_the_two_claims_have_levels_of_their_own():
     assert strict.verdicts(votes, 100).tolist() == [UNDECIDED, ABOVE]
 
 
+def test_deciding_again_with_a_larger_budget_spends_alpha_again() -> None:
+    """Exact, on the same votes: those that one budget leaves undecided are decided by the next."""
+
+    def said_above(alpha: float) -> float:
+        tests = [boundaries_of(0.7, budget, alpha=alpha) for budget in (50, 200)]
+        alive = {(UNDECIDED, UNDECIDED): np.ones(1)}
+        for size in range(10, 201, 10):
+            moved: dict[tuple[str, ...], np.ndarray] = {}
+            for before, mass in alive.items():
+                mass = np.convolve(mass, stats.binom.pmf(np.arange(11), 10, 0.7))
+                votes = np.arange(mass.size)
+                now = [
+                    each.verdicts(votes, np.full(votes.size, size))
+                    if each.sizes.count(size) and verdict == UNDECIDED
+                    else np.full(votes.size, verdict)
+                    for each, verdict in zip(tests, before, strict=True)
+                ]
+                for pair in set(zip(*now, strict=True)):
+                    here = (now[0] == pair[0]) & (now[1] == pair[1])
+                    moved[pair] = moved.get(pair, 0) + np.where(here, mass, 0.0)
+            alive = moved
+        return float(sum(mass.sum() for pair, mass in alive.items() if pair[0] == ABOVE or pair == (UNDECIDED, ABOVE)))
+
+    assert 1.3 * 0.05 < said_above(0.05) < 2 * 0.05
+    assert said_above(0.05 / 2) <= 0.05
+
+
 @given(st.integers(1, 100_000), st.integers(1, 500))
 def test_looks_are_multiples_of_the_block_and_end_with_the_budget(budget, block):
     found = looks(budget, block)

@@ -254,7 +254,7 @@ def decide(
     radius
         The radius in question, >= 0.
     budget
-        Most counting draws per sample.
+        Most counting draws per sample. Deciding those that are UNDECIDED again with a larger one spends alpha again.
     alpha, alpha_below
         See above. ``alpha_below`` is ``alpha`` unless given.
     n0

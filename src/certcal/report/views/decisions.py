@@ -39,7 +39,10 @@ def view(found: Decisions) -> Report:
         [Section("Settings", [Facts(facts)])],
         found.source,
         f"{n:,} samples; sigma {s.sigma:g}, alpha {level}",
-        [f"Undecided samples count as not certified: they used up the budget of {s.budget} noise samples."],
+        [
+            f"Undecided samples count as not certified: they used up the budget of {s.budget} noise samples. "
+            "Deciding them again with a larger budget spends alpha again."
+        ],
     )
 
 
