@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import certcal
-from certcal.data import read_predictions
+from certcal.data import PredictionStream, read_predictions
 from certcal.report.names import label
 from certcal.report.numbers import INTERVALS, number
+from certcal.verbs.measure import _PEAK
 
 
 def test_the_table_shows_the_numbers_of_the_library(certcal_command, scores):
@@ -203,6 +205,23 @@ def test_bad_input_is_one_sentence_and_exit_code_two(
     assert "Traceback" not in ran.err
     assert re.search(message, first)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_is_measured_at_once_takes_no_more_than_the_memory_given():
+    rng, n = np.random.default_rng(2), 300_000
+    table = {"score": rng.random(n), "outcome": rng.integers(0, 2, n)}
+    size = PredictionStream(table).bytes_in_memory()
+    memory = 2 * _PEAK * size  # of small limits half is the program's
+    assert certcal.measure(table, memory=memory - 10).conventions["streamed"]
+    certcal.measure({name: values[:100] for name, values in table.items()})  # what is loaded once
+    tracemalloc.start()
+    try:
+        found = certcal.measure(table, memory=memory)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert not found.conventions.get("streamed")
+    assert 2 * size < peak <= memory / 2
 
 
 @pytest.mark.parametrize("wide", [False, True])

@@ -335,5 +335,6 @@ memory_option = option(
     "--memory",
     type=Typed(Spec("", "size")),
     metavar="SIZE",
-    help="Memory above which tables are read in pieces. Default: half of this machine's.",
+    help="Memory that measuring may take, at least about 300MB; a table that needs more is read in pieces. Default: "
+    "half of this machine's.",
 )

@@ -206,8 +206,8 @@ class PredictionStream:
             yield found, codes
             first_row += len(found)
 
-    def load(self, advance: Callable[[int], None] = lambda rows: None) -> LoadedTable:
-        """The whole table in memory; ``advance`` is called with the number of rows of each piece read."""
+    def load(self, advance: Callable[[int], None] = lambda rows: None, most: int | None = None) -> LoadedTable:
+        """The whole table in memory, of at most so many bytes; ``advance`` is called with the rows of each piece."""
         table = self.table
         if table.rows is not None:
             check_memory(
@@ -217,8 +217,9 @@ class PredictionStream:
         size = max(table.rows or 1, 1) if table.file.name.lower().endswith(".npz") else self.size
         groups = Groups(self.by)
         with in_file(table.path):
-            most = physical_memory() if table.memory is None else table.memory
-            arrays = gather(self._arrays(size, groups), table.rows, advance, None if most is None else most // 2)
+            if most is None and (memory := physical_memory() if table.memory is None else table.memory) is not None:
+                most = memory // 2
+            arrays = gather(self._arrays(size, groups), table.rows, advance, most)
             names, codes = groups.in_order(arrays.pop("group", None))
             return LoadedTable(table.path, self.layout, _checked(arrays, self.layout, 0), names, codes)
 

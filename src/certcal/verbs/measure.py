@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BRACKETS = {"left": "[a, b), the last one closed", "right": "(a, b], the first one closed"}
 # A diagram with more lines than this is not read.
 _MOST_LINES = 40
+# Bytes that the program itself takes; and how much measuring all at once takes at its peak, in sizes of the table.
+_PROGRAM, _PEAK = 1 << 28, 5
 # For the interval of a metric of one's own.
 RESAMPLES = 200
 
@@ -302,8 +304,9 @@ def measure(
         Columns by role where their names do not say it: score and outcome of a binary score (and positive, the value
         that counts as 1), confidence, correct, prediction, label, probabilities, logits, weight.
     memory
-        Bytes that a table may take; larger ones are read in pieces, without the metrics that need all samples at once.
-        By default half of this machine's memory.
+        Bytes that measuring may take, the program itself (about 0.3 GB) included. A table that takes more, with what is
+        computed from it, is read in pieces, without the metrics that need all samples at once. By default half of this
+        machine's memory.
     source
         What is measured, in a few words; by default the file's name.
     progress
@@ -330,10 +333,10 @@ def measure(
 
         classes = None if stream.layout.family is None else stream.width
         check_bins(settings.bins, classes, limit, weighted=stream.layout.weight is not None)
-    # The table and one copy of it.
-    if limit is None or 2 * stream.bytes_in_memory() <= limit:
+    largest = None if limit is None else max(limit - _PROGRAM, limit // 2) // _PEAK
+    if largest is None or stream.bytes_in_memory() <= largest:
         try:
-            return _at_once(stream, settings, source, progress)
+            return _at_once(stream, settings, source, progress, largest)
         except DoesNotFit:  # text and what is compressed tell their size only as they are read
             pass
     return _in_pieces(stream, settings, source, progress, limit)
@@ -349,10 +352,10 @@ def _of_predictions(
 
 
 def _at_once(
-    stream: PredictionStream, settings: MeasureSettings, source: str | None, progress: Progress
+    stream: PredictionStream, settings: MeasureSettings, source: str | None, progress: Progress, largest: int | None
 ) -> Measurement:
     progress.stage("reading", stream.rows)
-    loaded = stream.load(advance=progress.advance)
+    loaded = stream.load(advance=progress.advance, most=largest)
     about = {
         "task": loaded.predictions.task,
         "kind": stream.layout.kind,
