@@ -60,7 +60,7 @@ def counts(seed: int = 0, sharpness: float = 30) -> Counts:
 def trees() -> certcal.Verification:
     from sklearn.ensemble import GradientBoostingClassifier
 
-    x = np.random.default_rng(0).normal(size=(160, 3))
+    x = np.random.default_rng(0).normal(size=(110, 3))
     y = (x[:, 0] + x[:, 1] > 0).astype(int)
     model = GradientBoostingClassifier(n_estimators=5, max_depth=2, random_state=0).fit(x[:80], y[:80])
     return certcal.verify(model, (x[80:], y[80:]), epsilon=[0.02, 0.3], bins=5)

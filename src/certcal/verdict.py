@@ -532,12 +532,15 @@ def _unusable(found: Sequence[Candidate], what: str, asked: Requirement) -> Inpu
 def _label(candidate: Candidate, every: Sequence[Candidate], asked: Requirement, parts: int = 1) -> tuple[str, str]:
     """The name as it was asked for, and the settings that tell it from others with its group."""
     name = candidate.claim.name if asked.name == HEADLINE else asked.words
-    known = candidate.known
-    told = {key: known[key] for key in asked.settings if key in known and known[key] != candidate.group}
+    known = {key: value for key, value in candidate.known.items() if value != candidate.group}
+    told = {key: known[key] for key in asked.settings if key in known}
     for key in (*_SEVERAL, "samples"):
         if key in known and any(key in each.known and each.known[key] != known[key] for each in every):
             told[key] = known[key]
-    inside = ", ".join(filter(None, (listed(told), f"worst of {parts}" if parts > 1 else "")))
+    whole = {
+        key: int(value) if isinstance(value, float) and value.is_integer() else value for key, value in told.items()
+    }
+    inside = ", ".join(filter(None, (listed(whole), f"worst of {parts}" if parts > 1 else "")))
     where = "" if candidate.group is None else f" for {candidate.group}"
     return name, f"{f' ({inside})' if inside else ''}{where}"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class BoundSettings(Settings):
     """What is assumed, and how often a bound may fail."""
 
-    delta: float = setting(0.05, "Failure probability of each bound.", "failure")
+    delta: float = setting(0.05, "Failure probability of each bound; groups share it.", "failure")
     joint: bool = setting(False, "Share delta among all bounds, so that they hold together.", "flag")
     bins: int = setting(15, "Number of bins of the binned error.", "whole", least=1, most=10_000)
     closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))

@@ -75,7 +75,7 @@ class CertifySettings(Settings):
     adaptive: bool = setting(
         False, "Also bracket AdaECE: equal-mass bins whose edges are recomputed after the attack.", "flag"
     )
-    delta: float = setting(0.05, "Failure probability of each population bound.", "failure")
+    delta: float = setting(0.05, "Failure probability of each population bound; groups share it.", "failure")
     alpha: float | None = setting(
         None,
         "Failure probability of each sample's interval. Default: 0.001 for a run; for a table, what its column alpha "

@@ -66,7 +66,7 @@ class MeasureSettings(Settings):
         choices=("joint", "per-bin", "isotonic", "none"),
     )
     bounds: bool | None = setting(False, "Also bound the true calibration error.", "flag", optional=True)
-    delta: float = setting(0.05, "Failure probability of each bound.", "failure")
+    delta: float = setting(0.05, "Failure probability of each bound; groups share it.", "failure")
     threshold: float | None = setting(
         None, "Score from which outcome 1 is predicted, for the accuracy of binary scores. Default: 0.5.", "share"
     )
