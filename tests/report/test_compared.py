@@ -353,6 +353,8 @@ def test_two_measurements_stand_side_by_side_with_their_differences() -> None:
         assert row.difference == new[row.name].value - old[row.name].value or math.isnan(row.difference)
     assert "−0.1000" in found.report().headline[0].sentence
     assert "without an interval" in words_of(found.report())
+    assert "rows are not paired: measurements hold none, so compare the tables themselves" in words_of(found.report())
+    assert json.loads(found.to_json())["pairing"]["by"] is None
     assert found.to_pandas().shape == (len(old.rows), 9)
     assert json.loads(found.to_json())["rows"][0]["interval"] is None
 

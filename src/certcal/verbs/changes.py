@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Rows are paired by their order unasked where independent rows would agree on what was true less often than this.
 _BY_CHANCE = 1e-6
+_NO_ROWS = "rows are not paired: measurements hold none, so compare the tables themselves for paired differences"
 _TASKS = {"binary": "binary scores", "top-label": "confidences of the predicted class", "multiclass": "class scores"}
 
 
@@ -169,7 +170,7 @@ class ChangeComparison(Result):
     groups
         The numbers of each group that both have.
     pairing
-        Which rows are the same sample; None where there are no tables.
+        Which rows are the same sample; of two measurements none, since they hold no rows. None for bounds.
     bounds
         Bounds on the differences, where they were asked for.
     conventions
@@ -195,6 +196,11 @@ class ChangeComparison(Result):
     pairing: Pairing | None = None
     bounds: DifferenceBounds | None = None
     conventions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def of_tables(self) -> bool:
+        """Whether tables were compared: then differences of means are those of their rows."""
+        return bool(self.conventions)
 
     @property
     def kind(self) -> str:
@@ -298,7 +304,7 @@ def compare_results(*results: Any) -> ChangeComparison:
     rows, rest = _changes(old.whole, new.whole)
     theirs = {group.name: group for group in old.groups}
     groups = {group.name: _changes(theirs[group.name], group)[0] for group in new.groups if group.name in theirs}
-    return ChangeComparison(old, new, rows, rest, groups)
+    return ChangeComparison(old, new, rows, rest, groups, Pairing(None, _NO_ROWS))
 
 
 def _changes(

@@ -231,7 +231,7 @@ def _notes(found: ChangeComparison) -> list[str]:
         levels = {row.interval.level for row in found.rows if row.interval is not None}
         said = " and ".join(percent_text(level) for level in sorted(levels, reverse=True))
         notes.append(f"In bold: the {said} interval of the difference excludes 0, one number at a time.")
-        notes.append(f"All: {_JOINT}" if found.pairing is None else f"{_MEANS.format(how=_HOW[paired])} {_JOINT}")
+        notes.append(f"All: {_JOINT}" if not found.of_tables else f"{_MEANS.format(how=_HOW[paired])} {_JOINT}")
     if found.unmatched:
         notes.append(f"Only in one of them: {', '.join(_label(found, name) for name in found.unmatched)}.")
     return notes
