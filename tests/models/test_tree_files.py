@@ -190,6 +190,11 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes], str]] = {
         "num_leaves",
     ),
     "txt, a child that is not there": (".txt", lambda: text("left_child=1", "left_child=99"), "a child is node"),
+    "txt, a leaf as a node": (
+        ".txt",
+        lambda: text(r"^(left_child=.* )-3", r"\g<1>6"),
+        "a child is node 6, and there are 4",
+    ),
     "txt, a leaf twice": (
         ".txt",
         lambda: text(r"(right_child=)\S+", r"\g<1>-1"),

@@ -56,7 +56,7 @@ def checked_model(data: bytes, path: Path, library: str) -> bytes:
     except KeyError as error:
         why = f"it has no {error.args[0]!r}"
     except (ArithmeticError, AttributeError, IndexError, RecursionError, TypeError, ValueError) as error:
-        why = reason(error)
+        why = str(error) if type(error) is ValueError else reason(error)
     raise InputError(
         f"{path}: this is not what {library} saves, or it is damaged: {why}",
         remedy=f"save the model again with {library}'s save_model",
@@ -439,6 +439,8 @@ def _lightgbm_tree(facts: Mapping[str, str], place: int, features: int) -> str:
     left, right, split = (numbers(name, np.int32, inner) for name in ("left_child", "right_child", "split_feature"))
     kinds, threshold = numbers("decision_type", np.int8, inner), numbers("threshold", np.float64, inner)
     # Leaf k is the child -1 - k; as a node of its own it is node inner + k.
+    if (np.maximum(left, right) >= inner).any():
+        raise ValueError(f"a child is node {max(left.max(), right.max())}, and there are {inner}")
     children = [np.where(side < 0, inner - 1 - side.astype(np.int64), side) for side in (left, right)]
     if inner and not _reachable(*(np.concatenate([side, np.full(values.size, -1)]) for side in children)).all():
         raise ValueError("its nodes are not those of a tree")
