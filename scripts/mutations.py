@@ -262,6 +262,13 @@ MUTATIONS = (
         "tests/smoothing/test_pooled.py::test_the_limits_of_all_ends_fail_with_just_the_probability_that_the_ledger_gives_them",
     ),
     mutation(
+        "averaged noise: all of delta for the sum of the ends",
+        "smoothing/_pooled.py",
+        'pooled.deviation(spent["sum_of_the_ends"], end != 0)',
+        "pooled.deviation(level, end != 0)",
+        "tests/smoothing/test_pooled.py::test_the_limits_of_all_ends_fail_with_just_the_probability_that_the_ledger_gives_them",
+    ),
+    mutation(
         "averaged noise: estimates rounded to nearest",
         "smoothing/_pooled.py",
         "rounding = 1e-12 * (1 + worth[:, -1])",

@@ -183,7 +183,8 @@ def test_the_limits_of_all_ends_fail_with_just_the_probability_that_the_ledger_g
 
     monkeypatch.setattr(module, "pooled_calibration_error", kept)
     claim = pooled_claim(counts, r, delta, "tight")
-    ends, hits, level = given[-1], counts.histogram[:, 1], dict(claim.ledger.entries)["limits_of_the_ends"]
+    ends, hits, spent = given[-1], counts.histogram[:, 1], dict(claim.ledger.entries)
+    level, of_sum = spent["limits_of_the_ends"], spent["sum_of_the_ends"]
     assert np.count_nonzero(ends.end < 0) > n / 2 < np.count_nonzero(ends.end > 0)
 
     def probability(end: np.ndarray, of_lower: Any) -> np.ndarray:
@@ -202,6 +203,7 @@ def test_the_limits_of_all_ends_fail_with_just_the_probability_that_the_ledger_g
         assert wrong == pytest.approx(level / 4 / len(counts), rel=1e-4)
     # With the two outward and the two inward limits of each sample all that may be spent is spent.
     assert 0.999 * level < outward[0].sum() + outward[1].sum() + 2 * inward.sum() < 1.0001 * level
+    assert ends.deviation == module._Pool.of(counts, r, of_sum, 15).deviation(of_sum, ends.end != 0)
 
 
 @pytest.mark.parametrize("radius", [0.0, 0.6])
