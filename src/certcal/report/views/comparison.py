@@ -46,7 +46,7 @@ _ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
 _CERTIFIED = (
     "Share of all samples that are classified correctly under every perturbation up to the radius, at least, where "
     "their certified radii hold: each fails with probability at most alpha. Every sample's radius is known, so the "
-    "staircase is exact at every radius; markers are the radii of the tables."
+    "staircase is exact at every radius{logs}; markers are the radii of the tables."
 )
 _SCALE = (
     " By radius, p stands at sigma times its normal quantile (p is written on top): the last per cent takes much of "
@@ -106,7 +106,9 @@ def view(found: Comparison) -> Report:
         meaning = Details("What an arrow means", [Text(_DOMINANCE)])
         sections.append(Section("Dominance across all settings", [Figures(drawn), meaning]))
     sections += [Section("Verdicts", _verdicts(found), brief=True, folded=True)] if found.graphs else []
-    sections.append(Section("Certified accuracy", [Text(_CERTIFIED), Figures(accuracy_charts(found), _left(found))]))
+    sections.append(
+        Section("Certified accuracy", [Text(_certified(found)), Figures(accuracy_charts(found), _left(found))])
+    )
     sections += map(_folded, _accuracy_tables(found))
     sections += [_folded(_repeats(found))] if found.repeats else []
     sections.append(Section("Distribution of p_A", _p_a(found), brief=_single(found)))
@@ -376,6 +378,11 @@ def _accuracy_tables(found: Comparison) -> list[Table]:
         note = _as_printed(found) if single else _CHOSEN
         made.append(Table(columns, rows, _PER_CENT if single else best, note, fit="split"))
     return made
+
+
+def _certified(found: Comparison) -> str:
+    logs = any(run.average.as_printed for run in found.runs)
+    return _CERTIFIED.format(logs=" (of a log: for the fewest votes that its printed radii allow)" if logs else "")
 
 
 def _as_printed(found: Comparison) -> str:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 MOST_DRAWN = 3 * MOST_SERIES
 _LOWEST_SKILL = -1.0
 _CALIBRATION = (
-    "Exact worst cases when every input may be perturbed up to the radius, where the certificates hold. Certified "
+    "Exact worst cases when every input may be perturbed up to the radius, where every certificate holds; the claim of "
+    "certify averages the noise of the samples and needs no such condition, so its number is another. Certified "
     "samples differ between methods and are the easier ones. Over all samples, those without a certificate may have "
     "any confidence and be right or wrong. Skill is the relative gain in Brier score over the best constant "
     "confidence; at 0 or below, the confidences need not say more than a constant."

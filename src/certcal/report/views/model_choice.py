@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 _MOST_LINES = 12
 _RULE = (
     "At each radius, models whose certified accuracy is at most {within:g} below the highest are compared, and each "
-    "method is represented by its best: the rule of Emde et al. (2024). Calibration errors are exact worst cases."
+    "method is represented by its best: the rule of Emde et al. (2024). Calibration errors are exact worst "
+    "cases where every certificate holds; the claim of certify, which averages the noise of the samples, is another "
+    "number."
 )
 _CHANGES = (
     "Certified accuracy and certified calibration error, each model against the most accurate one of the baseline."
