@@ -231,7 +231,9 @@ def test_every_asks_each_group_about_the_worst_of_the_settings(name: str, result
         assert {one.group: one.value for one in verdict.judgements} == worst
         assert verdict.judgements[0].passed
         beyond = pick(worst.values()) + (-1e-6 if pick is max else 1e-6)
-        assert not found.verdict(f"every {asked} {beyond!r}")
+        failed = found.verdict(f"every {asked} {beyond!r}")
+        assert not failed
+        assert failed.decisive.value == pick(worst.values())  # the headline is of the worst group
 
 
 def test_the_strongest_attack_on_a_metric_decides_and_doing_nothing_is_one() -> None:

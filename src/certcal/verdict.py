@@ -112,6 +112,10 @@ class Requirement:
         """Which end of a claim decides."""
         return "upper" if self.relation[0] == "<" else "lower"
 
+    def worse(self, one: Judgement) -> tuple[bool, bool, float]:
+        """What judgements of this requirement are ordered by: the largest is the worst."""
+        return not one.passed, math.isnan(one.value), one.value if self.side == "upper" else -one.value
+
     def met_by(self, value: float) -> bool:
         """Whether a number is as required; never so when it is undefined."""
         return _RELATIONS[self.relation](value, self.limit)
@@ -290,8 +294,12 @@ class Verdict:
 
     @property
     def decisive(self) -> Judgement:
-        """The first that is not met, or the first of all: its number is the headline wherever the verdict is shown."""
-        return self._ordered[0]
+        """What decides the first requirement that is not met, or the first of all; of groups the worst.
+
+        Its number is the headline wherever the verdict is shown.
+        """
+        asked = Requirement.parse(self._ordered[0].requirement)
+        return max((one for one in self.judgements if one.requirement == asked.text), key=asked.worse)
 
     @property
     def summary(self) -> str:
@@ -392,9 +400,9 @@ def _worst(found: Sequence[Candidate], asked: Requirement) -> Judgement:
     """Hold a requirement against the claims at each value of the settings that it leaves open: the worst decides."""
     parts = _by_setting(found, asked)
     judged = [_judged(each, found, asked, len(parts)) for each in parts]
-    sign = 1 if asked.side == "upper" else -1
-    worst = max(judged, key=lambda one: (not one.passed, math.isnan(one.value), sign * one.value))
-    return replace(worst, failure=max(one.failure for one in judged), settings_judged=len(judged))
+    return replace(
+        max(judged, key=asked.worse), failure=max(one.failure for one in judged), settings_judged=len(judged)
+    )
 
 
 def _by_setting(found: Sequence[Candidate], asked: Requirement) -> list[list[Candidate]]:
