@@ -999,8 +999,8 @@ MUTATIONS = (
     mutation(
         "verdicts: the first setting decides",
         "verdict.py",
-        "replace(max(judged, key=asked.worse),",
-        "replace(judged[0],",
+        "max(judged, key=asked.worse)",
+        "judged[0]",
         "tests/test_verdict_table.py::test_the_worst_of_the_settings_decides_in_every_door",
         "test_every_asks_each_group_about_the_worst_of_the_settings",
     ),
