@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import certcal
 from certcal import InputError, Predictions
+from certcal._checks import LogitsWarning
 
 PROBABILITIES = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.2, 0.5, 0.3]])
 LABELS = np.array([0, 2, 0])
@@ -250,4 +252,25 @@ def test_an_outcome_is_one_of_two_values_of_which_one_counts_as_1(outcomes, posi
 def test_each_way_in_says_what_the_task_is():
     assert Predictions.from_confidence([0.5], [1]).task == "top-label"
     assert Predictions.from_probabilities([[0.5, 0.5]], [1]).task == "multiclass"
-    assert Predictions.from_logits([[0.5, 0.5]], [1]).task == "multiclass"
+    assert Predictions.from_logits([[0.5, 1.5]], [1]).task == "multiclass"
+
+
+def test_probabilities_that_are_called_logits_get_a_warning_and_a_line_in_what_is_assumed() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(50, 3))
+    rows = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = rng.integers(0, 3, 50)
+    with pytest.warns(
+        LogitsWarning, match="look like probabilities, of which another softmax is taken; if they are, use"
+    ):
+        doubtful = Predictions.from_logits(rows.astype(np.float32), labels)
+    line = "what is read as logits are logits, although every row lies in [0, 1] and sums to 1"
+    assert line in doubtful.doubts[0]
+    assert line in certcal.measure(doubtful).description
+    assert line in certcal.recalibrate(doubtful, method="platt").notes[-1]
+    bounded = certcal.bound(doubtful)
+    assert line in bounded.description
+    assert line in bounded["binned"].assumptions[-1]
+    for fine in (logits, 2 * rows, np.vstack([rows, [[0.5, 0.5, 0.1]]]), rows - 1e-3):  # one row is enough
+        assert Predictions.from_logits(fine[-50:], labels).doubts == ()
+    assert Predictions.from_probabilities(rows, labels).doubts == ()

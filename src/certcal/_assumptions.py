@@ -5,6 +5,9 @@ from __future__ import annotations
 INDEPENDENT = "samples are independent draws from the population"
 NOT_USED_BEFORE = "they were not used to train, choose or recalibrate the classifier"
 
+# Of numbers that look like probabilities.
+LOGITS = "what is read as logits are logits, although every row lies in [0, 1] and sums to 1 as probabilities do"
+
 NOISE = {
     "gaussian": "noise draws are independent and exactly Gaussian (rounding to float32 is neglected)",
     "exact": "noise draws are independent and exactly discretised Gaussian (what is certified is the model applied to "

@@ -465,6 +465,26 @@ def norm_order(value: Any, name: str = "p") -> float:
     return order
 
 
+class LogitsWarning(UserWarning):
+    """Numbers that are said to be logits look like probabilities."""
+
+
+def look_like_probabilities(logits: NDArray[Any], rows: int = 4096) -> bool:
+    """Whether every row lies in [0, 1] and sums to 1, which logits all but never do.
+
+    Examples
+    --------
+    >>> look_like_probabilities(np.array([[0.2, 0.8], [1.0, 0.0]])), look_like_probabilities(np.array([[0.2, 0.9]]))
+    (True, False)
+    """
+    tolerance = SUM_TOLERANCE.get(logits.dtype, 1e-3)
+    for start in range(0, len(logits), rows):
+        block = logits[start : start + rows].astype(np.float64)
+        if not ((block >= 0).all() and (np.abs(block.sum(axis=1) - 1) <= tolerance).all()):
+            return False
+    return logits.size > 0
+
+
 def choice(value: Any, allowed: tuple[str, ...], name: str) -> str:
     """One of the allowed words."""
     if not isinstance(value, str) or value not in allowed:

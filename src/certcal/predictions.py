@@ -6,6 +6,7 @@ like probabilities, and a binary score is not the confidence of the predicted cl
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, cast
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal import _checks
+from certcal._assumptions import LOGITS
 from certcal._checks import InputError
 from certcal._outcomes import outcome_array
 from certcal._threads import map_blocks
@@ -110,7 +112,8 @@ class Predictions:
         Parameters
         ----------
         logits
-            Matrix of shape (n, classes) of finite numbers.
+            Matrix of shape (n, classes) of finite numbers. Rows in [0, 1] that sum to 1 are most likely probabilities:
+            that gets a ``LogitsWarning``, and a line in what is assumed.
         labels
             True classes, whole numbers from 0 to classes - 1.
         sample_weight
@@ -128,7 +131,26 @@ class Predictions:
         w = _checks.weights(sample_weight, y.size)
         p = _softmax(matrix)
         confidence, correct = _top_label(matrix, y, values=p)
+        if _checks.look_like_probabilities(matrix):
+            warnings.warn(
+                "every row of the logits lies in [0, 1] and sums to 1: these look like probabilities, of which another "
+                "softmax is taken; if they are, use from_probabilities or declare them as probabilities",
+                _checks.LogitsWarning,
+                stacklevel=2,
+            )
         return cls._checked("logits", confidence, correct, probabilities=p, logits=matrix, labels=y, sample_weight=w)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is assumed of these numbers although they look otherwise: that they are logits.
+
+        Examples
+        --------
+        >>> Predictions.from_logits([[2.0, 0.5]], [0]).doubts
+        ()
+        """
+        doubtful = self.logits is not None and _checks.look_like_probabilities(self.logits)
+        return (LOGITS,) if doubtful else ()
 
     @classmethod
     def from_confidence(cls, confidence: Any, correct: Any, sample_weight: Any = None) -> Predictions:

@@ -235,7 +235,7 @@ def test_a_model_that_changes_its_mind_cannot_be_verified() -> None:
             return inputs if self.calls == 1 else -inputs
 
     with pytest.raises(InputError, match="same label twice"):
-        ace(Fickle().eval(), np.array([[0.9, 0.1]] * 3, np.float32), [0, 0, 0], epsilon=0.01, steps=2)
+        ace(Fickle().eval(), np.array([[0.9, 0.2]] * 3, np.float32), [0, 0, 0], epsilon=0.01, steps=2)
 
 
 def test_ties_go_to_the_first_class_and_stay_there() -> None:

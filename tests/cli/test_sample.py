@@ -7,11 +7,13 @@ import os
 import shlex
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from certcal._checks import LogitsWarning
 from certcal.smoothing import open_run
 from certcal.smoothing._manifest import checksum
 from tests.cli.conftest import with_defaults
@@ -41,6 +43,21 @@ def test_the_command_draws_what_the_function_draws(sampled, tmp_path):
     ran = sampled("run")
     assert (ran.code, ran.err) == (0, "")
     assert_same_counts(open_run(tmp_path / "run"), draw(tmp_path / "same"))
+
+
+def test_a_softmax_that_is_called_logits_gets_a_warning_and_a_line_wherever_the_run_is_shown(
+    sampled, certcal_command, tmp_path
+):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", LogitsWarning)  # as in an ordinary process
+        ran = sampled("run", model="probabilities")
+    assert ran.code == 0
+    assert f"certcal: all outputs of {HERE}:probabilities (Python callable) that were tried lie in [0, 1]" in ran.err
+    assert "another softmax is taken; if they are, declare outputs as probabilities" in " ".join(ran.err.split())
+    for command in (["runs", "show", tmp_path / "run"], ["certify", tmp_path / "run", "--radius", "0.1"]):
+        shown = json.loads(certcal_command(*command, "--json").out)
+        assert "assumed: what is read as logits are logits, although every row lies in" in json.dumps(shown)
+    assert sampled("fine", "--outputs", "probabilities", model="probabilities").err == ""
 
 
 def test_what_was_drawn_is_shown(sampled, tmp_path):

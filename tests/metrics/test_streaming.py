@@ -227,7 +227,7 @@ def test_equal_mass_bins_of_a_table_read_in_pieces_are_closed_on_the_side_asked_
 
 
 def test_logits_read_in_pieces_keep_their_likelihood():
-    x, y = np.array([[800.0, 0.0], [0.0, 1.0], [3.0, -3.0]]), np.array([1, 1, 0])
+    x, y = np.array([[800.0, 0.0], [0.0, 2.0], [3.0, -3.0]]), np.array([1, 1, 0])
     parts = [Predictions.from_logits(x[k : k + 1], y[k : k + 1]) for k in range(3)]
     found = measure_stream(lambda: parts)
     assert found["nll"].value == pytest.approx(naive.nll_from_logits(x, y), rel=1e-12)

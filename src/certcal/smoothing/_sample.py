@@ -7,6 +7,7 @@ import os
 import platform
 import secrets
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields, replace
@@ -18,7 +19,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, noise_level, random_seed, whole_number
+from certcal._assumptions import LOGITS
+from certcal._checks import (
+    InputError,
+    LogitsWarning,
+    choice,
+    look_like_probabilities,
+    noise_level,
+    random_seed,
+    whole_number,
+)
 from certcal._checks import labels as class_labels
 from certcal._durable import make_folder, only_writer, remove_leftovers
 from certcal.data import DataSettings, Inputs, Rows
@@ -264,6 +274,7 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
     sampler = Sampler(wanted.model, sigma=wanted.sigma, seed=wanted.seed, noise=wanted.noise, batch=wanted.batch)
     classes = number_of_classes(sampler, wanted.data.inputs)
     class_labels(wanted.data.labels, classes)
+    description = _described(wanted.model, probe)
     to_the_last_bit = check_rows(wanted.model, wanted.noisy(samples), wanted.batch)
     size, pilot = Size(samples, wanted.n), max(1, wanted.n // 10)
     unit = default_unit(samples, wanted.n0, wanted.n, wanted.batch) if wanted.unit is None else wanted.unit
@@ -282,7 +293,7 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
         rows_independent=to_the_last_bit and same_in_every_batch(wanted.model, probe, {wanted.batch}, tried=True),
         sizes=(size,),
         model=ModelRecord(
-            description=wanted.model.description[:1000],
+            description=description,
             fingerprint=wanted.model.fingerprint(wanted.tried(samples)),
             outputs=wanted.model.outputs,
             classes=classes,
@@ -293,6 +304,19 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
         versions=_versions(wanted.model),
     )
     return manifest, wanted.batch
+
+
+def _described(model: Model, probe: NDArray[np.float32]) -> str:
+    """What a run calls its model; where its outputs look like probabilities and are read as logits, that it is so."""
+    if model.outputs != "logits" or not look_like_probabilities(np.asarray(model(probe))):
+        return model.description[:1000]
+    warnings.warn(
+        f"all outputs of {model.description} that were tried lie in [0, 1] and sum to 1: these look like "
+        "probabilities, of which another softmax is taken; if they are, declare outputs as probabilities",
+        LogitsWarning,
+        stacklevel=2,
+    )
+    return f"{model.description[:800]}; assumed: {LOGITS}"
 
 
 def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manifest, int]:

@@ -511,7 +511,10 @@ def attack(
     found = perturb_each(subject, methods, distances, **how, progress=tell)
     return Attack(
         source or f"{model if named else network.description} on {opened.name}",
-        {"model": network.description, "data": opened.name, "part": opened.part, "n": len(inputs)}
+        {
+            "model": "; assumed: ".join((network.description, *found[0].clean_predictions.doubts)),
+            **{"data": opened.name, "part": opened.part, "n": len(inputs)},
+        }
         | ({"every": settings.every} if settings.every > 1 else {}),
         tuple(inputs.inputs.shape[1:]),
         AttackRow("", "", 0.0, _measured("unattacked", found[0].clean_predictions, settings.bins)),

@@ -309,7 +309,7 @@ def bound(
     return Bounds(
         name if source is None else source,
         about,
-        f"{counted(len(predictions), 'sample')}{classes}{more}",
+        "; assumed: ".join((f"{counted(len(predictions), 'sample')}{classes}{more}", *predictions.doubts)),
         *_bounded(predictions, groups, by, settings, progress),
         settings.conventions,
     )
@@ -348,7 +348,10 @@ def _bounded(
     for name, part, functions in asked:
         level = settings.delta if not found else equal_share(settings.delta, len(groups))
         each = equal_share(settings.delta, several) if settings.joint else level
-        bounds = {method: function(each) for method, function in functions.items()}
+        bounds = {
+            method: replace(bound, assumptions=(*bound.assumptions, *part.doubts))
+            for method, bound in ((method, function(each)) for method, function in functions.items())
+        }
         ends = (functions[method](level / 2) for method in ("binned_lower", "binned"))
         interval = TwoSidedBound(*((bounds["binned_lower"], bounds["binned"]) if settings.joint else ends))
         found.append(BoundedGroup(name, len(part), bounds, interval, _unproved(part, settings, each)))

@@ -347,7 +347,7 @@ def _of_predictions(
 ) -> Measurement:
     about = {"task": data.task, "kind": data.kind, "classes": data.classes}
     groups = [] if by is None else split_by(data, by)
-    described = f"{counted(len(data), 'sample')}{_classes(data.classes)}"
+    described = "; assumed: ".join((f"{counted(len(data), 'sample')}{_classes(data.classes)}", *data.doubts))
     return _measured(data, groups, settings, progress, source, about, described, "group" if groups else None)
 
 
@@ -363,7 +363,7 @@ def _at_once(
         "columns": stream.layout.to_dict(),
     }
     described = f"{counted(len(loaded.predictions), 'sample')}{_classes(loaded.predictions.classes)}"
-    described += f"; {stream.layout.description}"
+    described = "; assumed: ".join((f"{described}; {stream.layout.description}", *loaded.predictions.doubts))
     groups = list(loaded.groups())
     name = str(stream.table.path) if source is None else source
     return _measured(loaded.predictions, groups, settings, progress, name, about, described, stream.by)

@@ -393,7 +393,7 @@ def _of_predictions(
     metrics = (*proper, *top, "ece", "accuracy", "auroc")
     asked = ChangeSettings(bins=(settings.bins,), closed=settings.closed, metrics=metrics, seed=settings.seed)
     change = answers(*both, ("before recalibration", common["method"]), asked)
-    notes = split_notes(fit, rest)
+    notes = [*split_notes(fit, rest), *(f"Assumed: {each}." for each in predictions.doubts)]
     made = both[1].confidence if both[1].probabilities is None else both[1].probabilities
     certain, what = int(np.count_nonzero((made == 0) | (made == 1))), "score" if rest.task == "binary" else "confidence"
     if not all(math.isfinite(row.new.value) for row in change.rows if row.name in ("nll", "top_label_nll")):
