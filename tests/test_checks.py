@@ -116,7 +116,7 @@ def table(**cases):
     tiny_negative=([0.9, -5e-324, 0.4], r"^confidence\[1\] is -4\.94\d*e-324, outside \[0, 1\]; pass"),
     just_above_one=([0.9, 0.8, 1 + 1e-7], r"^confidence\[2\] is 1\.0000001, outside \[0, 1\]; pass probabilities"),
     logits=([3.2, -1.0, 0.4], r"^confidence\[0\] is 3\.2, outside \[0, 1\]; .*from_logits"),
-    percent=([90, 80, 40], r"^confidence\[0\] is 90, outside \[0, 1\]; pass probabilities"),
+    percent=([90, 80, 40], r"^confidence\[0\] is 90, outside \[0, 1\]; if these are per cent, divide them by 100"),
     matrix=([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], r"^confidence has shape \(3, 2\); pass one value per sample"),
     scalar=(0.9, r"^confidence has shape \(\); pass one value per sample"),
     empty=([], r"^confidence is empty; pass at least one sample"),

@@ -189,8 +189,13 @@ def confidences(
     value: Any,
     name: str = "confidence",
     remedy: str = "pass probabilities (for logits use Predictions.from_logits)",
+    *,
+    of_log_odds: str | None = None,
 ) -> NDArray[Any]:
-    """One-dimensional floats in [0, 1]; float16, float32 and float64 keep their type, integers become float64."""
+    """One-dimensional floats in [0, 1]; float16, float32 and float64 keep their type, integers become float64.
+
+    Where some are negative, as log-odds are, the remedy is another if it is given.
+    """
     array = _one_dimensional(to_numpy(value, name), name)
     if array.dtype == np.bool_:
         raise InputError(f"{name} holds true/false; pass probabilities (are confidence and correct swapped?)")
@@ -205,7 +210,23 @@ def confidences(
     entry = array[index]
     if not np.isfinite(entry):
         raise InputError(f"{name}[{index}] is {entry}; drop the sample or repair the model's output")
-    raise InputError(f"{name}[{index}] is {entry:.9g}, outside [0, 1]; {remedy}")
+    if of_log_odds is not None and bool((array < 0).any()):
+        remedy = of_log_odds
+    raise InputError(f"{name}[{index}] is {entry:.9g}, outside [0, 1]; {_scale(array) or remedy}")
+
+
+def _scale(array: NDArray[Any]) -> str:
+    """What to do about numbers that are plainly per cent or points; nothing about others, such as logits."""
+    finite = array[np.isfinite(array)]
+    least, most = finite.min(initial=0), finite.max(initial=0)
+    if least < 0 or most <= 2:
+        return ""
+    if most <= 100:
+        return "if these are per cent, divide them by 100"
+    return (
+        "if these are points, as of a scorecard, they are no probabilities: fit the outcome on them first, on other "
+        "data, such as with scikit-learn's LogisticRegression"
+    )
 
 
 def correctness(
@@ -294,9 +315,11 @@ def probability_matrix(value: Any, name: str = "probabilities", for_logits: str 
         small=1 + 2_000_000 // array.shape[1],
     ):
         if column >= 0:
+            # Logits of a row may all be positive, and do not sum to 100.
+            percent = _scale(array) if abs(float(array[row].sum()) - 100) < 1 else ""
             raise InputError(
                 f"{name}[{row}, {column}] is {array[row, column]:.9g}, outside [0, 1]; "
-                f"pass probabilities (for logits use {for_logits})"
+                f"{percent or f'pass probabilities (for logits use {for_logits})'}"
             )
         if row >= 0:
             raise InputError(

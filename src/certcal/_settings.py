@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -271,6 +271,15 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
 }
 
 
+def _too_many(verb: str, places: Sequence[str], given: Sequence[Any]) -> InputError:
+    """A verb was given more than it takes by position, such as outcomes and scores as two arrays."""
+    shown = ", ".join(places)
+    remedy = f"name the others: {verb}({shown}, name=value)"
+    if places == ["data"] and all(hasattr(each, "__len__") and not isinstance(each, str | Mapping) for each in given):
+        remedy = f'give one table: certcal.{verb}({{"score": p, "outcome": y}}), with scores p and outcomes y'
+    return InputError(f"{verb} takes {shown} and was given {len(given)} arguments by position", remedy=remedy)
+
+
 def takes(cls: type[Made], roles: Sequence[str] = ()) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
     """Let a verb take the fields of its settings as keywords, or all of them at once as ``settings``."""
 
@@ -281,9 +290,13 @@ def takes(cls: type[Made], roles: Sequence[str] = ()) -> Callable[[Callable[...,
             inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default) for each in fields(cls)
         ]
         names = {each.name for each in own}
+        places = [each.name for each in own if each.kind is each.POSITIONAL_OR_KEYWORD]
+        endless = any(each.kind is each.VAR_POSITIONAL for each in own)
 
         @functools.wraps(verb)
         def call(*args: Any, settings: Made | None = None, **given: Any) -> Returned:
+            if len(args) > len(places) and not endless:
+                raise _too_many(verb.__name__, places, args)
             kept = {name: given.pop(name) for name in list(given) if name in names}
             if settings is not None and given:
                 raise InputError(f"settings and {next(iter(given))} are both given; choose one")

@@ -193,8 +193,10 @@ class Predictions:
         >>> Predictions.from_scores([0.8, 0.7, 0.1], ["default", "paid", "paid"], positive="default")
         Predictions(n=3, kind='score', base_rate=0.333)
         """
-        remedy = "pass probabilities (apply the sigmoid to logits first: 1/(1 + exp(-x)))"
-        z, y = _checks.confidences(scores, "scores", remedy), outcome_array(outcomes, positive)
+        remedy = "pass probabilities"
+        logits = f"{remedy}; if these are log-odds, apply the sigmoid first: 1/(1 + exp(-x))"
+        z = _checks.confidences(scores, "scores", remedy, of_log_odds=logits)
+        y = outcome_array(outcomes, positive)
         _checks.same_length(scores=z.size, outcomes=y.size)
         return cls._checked("score", z, y, sample_weight=_checks.weights(sample_weight, z.size, partner="scores"))
 

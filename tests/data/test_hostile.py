@@ -137,7 +137,10 @@ text(
 )
 text("UTF-16", "wide.csv", ROWS.encode("utf-16"), r"this is not UTF-8 text")
 text("bytes that are no text", "bytes.csv", b"conf,correct\n\x00\x01\x02", r"this is not UTF-8 text")
-text("Latin-1 in a label", "latin.csv", b"conf,pred,label\n0.5,caf\xe9,x\n", r"latin\.csv: ")
+LATIN = r"is not UTF-8 text: line 2 holds the byte 0xE9 \(.*café.*Latin-1.*save it as UTF-8 .*, or run iconv"
+text("Latin-1 in a label", "latin.csv", b"conf,pred,label\n0.5,caf\xe9,x\n", LATIN)
+text("Latin-1 in a name", "latin.csv", b"# x\nconf,correct,caf\xe9\n0.5,1,x\n", LATIN)
+text("Latin-1 in JSON lines", "latin.jsonl", b'{"conf": 0.5, "correct": 1}\n{"conf": 0.5, "caf\xe9": 1}\n', LATIN)
 text("damaged compression", "table.csv.gz", b"\x1f\x8b\x08\x00rubbish", r"this text table cannot be read")
 text("cut compression", "table.csv.gz", gzip.compress(ROWS.encode() * 5000)[:-20], r"table\.csv\.gz: ")
 text(
@@ -176,9 +179,7 @@ text("lines nested too deeply", "t.jsonl", ROW + "[" * 100_000, r"line 2 is no J
 text("objects nested too deeply", "t.jsonl", '{"conf": ' * 100_000, r"line 1 is no JSON object")
 text("a number of too many digits", "t.jsonl", '{"conf": ' + "9" * 5000 + "}", r"line 1 is no JSON object")
 text("JSON without an end", "t.jsonl", ROW + '{"conf": "' + "a" * 2**22, r"line 2 is longer than any row is; repair or")
-text(
-    "JSON that is not UTF-8", "t.jsonl", ROW.encode("utf-16"), r"this is not UTF-8 text; write one JSON object per line"
-)
+text("JSON that is not UTF-8", "t.jsonl", ROW.encode("utf-16"), r"is not UTF-8 text: line 1 holds the byte 0xFF")
 text(
     "an enormous object",
     "t.jsonl",

@@ -72,7 +72,7 @@ def test_any_number_of_samples_is_taken(suffix: str, rows: int, lenet_files: dic
         ("resnet110-cifar", "weights: it is needed for resnet110-cifar; give a checkpoint"),
         ("resnet21-cifar", "'resnet21-cifar' is no model; the published networks are resnet20-cifar, resnet32"),
         ("resnet20", "resnet20 needs weights; give the .safetensors file that training wrote as the model, or a pub"),
-        ("model.pkl", "model.pkl: .pkl files are pickles, which can run code and are never loaded"),
+        ("model.pkl", "are never loaded; load it in a module of your own and name it, as 'mine:model', or save trees"),
         ("model.joblib", "are pickles"),
         ("model.h5", "'model.h5' is no model; give a file, ONNX"),
         ("model", "'model' is no model; .*; or, with weights, resnet20-cifar, .*, resnet152-imagenet"),

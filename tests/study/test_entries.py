@@ -107,7 +107,7 @@ def test_a_manifest_in_one_piece_of_json_is_told_to_be_lines(tmp_path):
 def test_a_manifest_that_is_not_utf_8_is_told_how_to_be_saved(tmp_path):
     path = tmp_path / "models.csv"
     path.write_bytes("model,predictions\ncafé,a.npz\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"models.csv: this text table is not UTF-8 text; save it as UTF-8"):
+    with pytest.raises(InputError, match=r"models.csv: this text table is not UTF-8 text: line 2 .*; save it as UTF-8"):
         open_source(path)
 
 

@@ -68,6 +68,15 @@ def test_matrices_and_tensors_are_columns():
         (lambda: certcal.compare(a="a", b="b", alhpa=0.5), "unexpected argument 'alhpa'; did you mean 'alpha'?"),
         (lambda: certcal.sample(None, None, sigm=1, out="x"), "unexpected argument 'sigm'; did you mean 'sigma'?"),
         (
+            lambda: certcal.measure([0, 1], np.array([0.2, 0.7])),
+            "measure takes data and was given 2 arguments by position; give one table: "
+            'certcal.measure({"score": p, "outcome": y}), with scores p and outcomes y',
+        ),
+        (
+            lambda: certcal.bound("t.csv", "site"),
+            "bound takes data and was given 2 arguments by position; name the others: bound(data, name=value)",
+        ),
+        (
             lambda: certcal.measure(certcal.Predictions.from_confidence([0.5], [1]), by="site"),
             "by: predictions have no columns; give the group of each sample, or pass a table",
         ),

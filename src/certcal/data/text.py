@@ -108,9 +108,9 @@ class TextTable(OpenTable):
         with reading(self.path, "text table"):
             try:
                 yield
-            except pa.ArrowInvalid as error:
+            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 try:
-                    sentence = self._fault(types or {})
+                    sentence = self._fault(types or {}) or _not_utf8(self.path, self.file, "text table")
                 except (csv.Error, OSError, StopIteration, pa.ArrowException):
                     sentence = None
                 if sentence is None:
@@ -250,7 +250,8 @@ class JsonLinesTable(OpenTable):
             except (InputError, pa.ArrowException):
                 raise
             except UnicodeDecodeError:
-                raise InputError(f"{self.path}: this is not UTF-8 text; write one JSON object per line") from None
+                where = _not_utf8(self.path, self.file, "file of JSON lines")
+                raise InputError(where or f"{self.path}: this is not UTF-8 text") from None
             except csv.Error:
                 what = "is longer than any row is; repair or drop it"
                 raise InputError(f"{self.path}: line {number + 1} {what}") from None
@@ -260,6 +261,23 @@ class JsonLinesTable(OpenTable):
             except (ValueError, RecursionError):
                 what = "is no JSON object; write one per line"
                 raise InputError(f"{self.path}: line {number} {what}") from None
+
+
+def _not_utf8(path: Path, file: Path, what: str) -> str | None:
+    """The first line that is not UTF-8, as a sentence."""
+    with pa.input_stream(str(file), compression="detect") as stream:
+        for number, line in enumerate(_lines(io.TextIOWrapper(stream, encoding="latin-1", newline="\n")), start=1):
+            try:
+                line.encode("latin-1").decode("utf-8")
+            except UnicodeDecodeError as error:
+                at = error.start
+                near = line[max(0, at - 10) : at + 10].strip()
+                return (
+                    f"{path}: this {what} is not UTF-8 text: line {number} holds the byte 0x{ord(line[at]):02X} "
+                    f"({near!r}, if it is Latin-1 or Windows-1252); save it as UTF-8 (in a spreadsheet: CSV UTF-8), or "
+                    "run iconv -f WINDOWS-1252 -t UTF-8"
+                )
+    return None
 
 
 def _record(fields: list[tuple[str, Any]]) -> dict[str, Any]:

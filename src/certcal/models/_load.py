@@ -101,8 +101,9 @@ def load(
     >>> load("model.pkl")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: model.pkl: .pkl files are pickles, which can run code and are never loaded; export the
-    model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap
+    certcal._checks.InputError: model.pkl: .pkl files are pickles, which can run code and are never loaded; load it in a
+    module of your own and name it, as 'mine:model', or save trees with XGBoost's or LightGBM's own save_model and a
+    torch network with certcal.models.export_onnx
     """
     text = os.fspath(path_or_name)
     path = Path(text)
@@ -154,7 +155,9 @@ def load(
             roles=("weights",),
         )
     _refuse_pickle(
-        path, "export the model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap"
+        path,
+        "load it in a module of your own and name it, as 'mine:model', or save trees with XGBoost's or LightGBM's own "
+        "save_model and a torch network with certcal.models.export_onnx",
     )
     names = f"give a file, {_FORMATS}; a name, 'package.module:name'; or, with weights, {', '.join(PUBLISHED)}"
     raise InputError(f"{text!r} is no model", remedy=_meant(text) or names)
