@@ -4,7 +4,7 @@ Every population is a finite set of scores with the probability of outcome 1 at 
 in the population is known: it is the metric of the weighted set. Samples are drawn from it, and each metric's interval
 either contains that value or lies below or above it. The table has the share of samples that are missed on each side.
 
-    python experiments/intervals.py [--samples 100 500 2000] [--repeats 400] [--weighted]
+    python experiments/intervals.py [--samples 30 100 500 2000] [--repeats 100] [--weighted | --heavy]
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ def _moved(scores: Floats, slope: float, shift: float) -> Floats:
 
 _U, _RARE, _SURE = _spread(1), 0.1 * _spread(3), 1 - 0.02 * _spread(2)
 _TOP = 0.5 + 0.5 * _spread(0.5)
+_FEW = np.arange(POINTS) % 100 == 0  # one sample in a hundred
+_GRADES = 0.1 + 0.2 * np.floor(5 * _U)
 POPULATIONS = {
     "calibrated": Population(_U, _U),
     "calibrated, one score": Population(np.full(POINTS, 0.4), np.full(POINTS, 0.4)),
@@ -79,13 +81,25 @@ POPULATIONS = {
     "scores near 1, calibrated": Population(_SURE, _SURE),
     "scores near 1, overconfident": Population(_SURE, _SURE - 0.03),
     "scores near 0, never so rare": Population(0.001 * _U, np.full(POINTS, 0.02)),
+    "rare, told apart": Population(np.where(_FEW, 0.5, 0.001), np.where(_FEW, 1.0, 0.0)),
+    "rare, nearly told apart": Population(np.where(_FEW, 0.5, 0.01), np.where(_FEW, 0.8, 0.004)),
+    "one decimal, calibrated": Population(_U.round(1), _U.round(1)),
+    "five grades, miscalibrated": Population(_GRADES, _GRADES**1.5),
 }
-# Metrics of scores and outcomes but those of medicine, whose intervals are their own; with the settings of a row of
-# fifteen bins and a fixed width for the densities.
+# Rare samples that carry much of the weight and have other outcomes; a table may hold none of them.
+HEAVY = {
+    f"one in a hundred weighs {weight}": Population(
+        _U, np.where(_FEW, 0.2 * _U, _U), (np.where(_FEW, weight, 1.0), np.where(_FEW, weight, 1.0))
+    )
+    for weight in (30, 100)
+}
+# Metrics of scores and outcomes but those of medicine that fit a curve; with the settings of a row of fifteen bins and
+# a fixed width for the densities.
 SCORED = {
     name: entry
     for name, entry in METRICS.items()
-    if entry.reads in ("pair", "confidence", "correct") and entry.tasks != ("binary",)
+    if (entry.reads in ("pair", "confidence", "correct") and entry.tasks != ("binary",))
+    or name == "observed_expected_ratio"
 }
 
 
@@ -168,16 +182,17 @@ def classwise_missed(n: int, repeats: int, temperature: float, seed: int = 0) ->
 def main() -> None:
     """Print the table; an error if an interval covers less than its level less two points, beyond chance."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--samples", type=int, nargs="+", default=[100, 500, 2000])
-    parser.add_argument("--repeats", type=int, default=400)
+    parser.add_argument("--samples", type=int, nargs="+", default=[30, 100, 500, 2000])
+    parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--weighted", action="store_true", help="outcomes 1 weigh 0.5, outcomes 0 between 1 and 2")
+    parser.add_argument("--heavy", action="store_true", help="rare samples of large weight instead; nothing is judged")
     parser.add_argument("--metric", nargs="+", default=list(SCORED))
     options = parser.parse_args()
     allowed = 1 - LEVEL + SLACK
     allowed += 3 * math.sqrt(allowed * (1 - allowed) / options.repeats)
     worst: dict[tuple[str, int], tuple[float, str]] = {}
     for n in options.samples:
-        for title, population in POPULATIONS.items():
+        for title, population in (HEAVY if options.heavy else POPULATIONS).items():
             if options.weighted:
                 population = replace(population, weights=(1 + population.scores, np.full(POINTS, 0.5)))
             for name, (low, high, width) in missed(intervals(population, n, options.repeats, options.metric)).items():
@@ -189,7 +204,7 @@ def main() -> None:
         cells = [f"{100 * (1 - worst[name, n][0]):.1f} % ({worst[name, n][1]})" for n in options.samples]
         print(f"| `{name}` | {' | '.join(cells)} |")
     bad = {key: share for key, (share, _) in worst.items() if share > allowed}
-    assert not bad, f"below {LEVEL - SLACK:.0%}: {bad}"
+    assert options.heavy or not bad, f"below {LEVEL - SLACK:.0%}: {bad}"
 
 
 if __name__ == "__main__":

@@ -86,6 +86,42 @@ def test_every_row_has_an_interval_that_holds_its_value_unless_told_otherwise(ce
     assert "95% interval" not in certcal_command("measure", scores, "--no-intervals", "--no-diagram").out
 
 
+@pytest.mark.parametrize(
+    ("n", "heavy", "said"),
+    [
+        (60, None, ["In simulations from 30 samples on, 95 % intervals cover at least 93 % of the time."]),
+        (20, None, ["For 20 samples no simulation shows how often they cover"]),
+        # (58 + 2 · 50)² / (58 + 2 · 50²)
+        (
+            60,
+            50,
+            ["For 5 samples no", "the 60 samples are worth 5 of equal weight (Kish).", "is missing here.", "Warning:"],
+        ),
+        (
+            300,
+            1,
+            ["In simulations from 30", "the 300 samples are worth 300 of equal weight (Kish).", "is missing here."],
+        ),
+    ],
+)
+def test_what_is_said_of_intervals_is_about_so_many_samples_and_such_weights(certcal_command, tmp_path, n, heavy, said):
+    table, page = tmp_path / "s.csv", tmp_path / "s.html"
+    weights = ["w", *(f"{1 if heavy is None or i > 1 else heavy}" for i in range(n))]
+    rows = ["score,outcome", *(f"{(i % 10 + 0.5) / 10},{i % 3 % 2}" for i in range(n))]
+    lines = rows if heavy is None else [f"{row},{w}" for row, w in zip(rows, weights, strict=True)]
+    table.write_text("\n".join(lines) + "\n")
+    weight = () if heavy is None else ("--weight", "w")
+    shown = " ".join(certcal_command("measure", table, *weight, "--no-diagram", "-o", page).out.split())
+    found = certcal.measure(table, columns={"weight": "w"} if weight else None)
+    assert len(found.interval_notes) == len(said)
+    for note, text in zip(found.interval_notes, said, strict=True):
+        assert text in note
+        assert note in shown
+        assert note in page.read_text()
+    assert found.to_dict()["conventions"]["interval_notes"] == list(found.interval_notes)
+    assert certcal.measure(table, bootstrap=0).interval_notes == ()
+
+
 def test_only_the_metrics_asked_for_are_shown(certcal_command, scores):
     document = json.loads(certcal_command("measure", scores, "--metric", "ece", "--metric", "auroc", "--json").out)
     assert {row["name"] for row in document["measurements"]} == {"ece", "auroc"}

@@ -9,7 +9,7 @@ from certcal.claims import Estimate, round_outward
 # What intervals say, and what they do not.
 INTERVALS = (
     "They are for the values in the population that the samples are drawn from, at the same bins and bandwidths, near "
-    "zero as well. Their level holds to two points from 100 samples on in simulations; that of a bound is proven."
+    "zero as well. Their level is approximate; that of a bound is proven."
 )
 _DIGITS = 4
 # Differences of sums that are equal but for rounding are smaller than this: they are shown as zero.

@@ -258,6 +258,7 @@ def _conventions(found: Measurement) -> list[str]:
         said.append(f"Each bound fails with probability at most {level} on its own: choose one before looking.")
     if any(row.interval is not None for row in found.whole.rows):
         said.append(_intervals(given))
+        said += found.interval_notes
     said += (
         [f"No bounds on the true calibration error: {given['without_bounds']}."] if "without_bounds" in given else []
     )
