@@ -173,7 +173,6 @@ def test_an_option_has_the_same_metavar_and_kind_in_every_command():
     assert seen.pop("--confidence") == {"COLUMN", "KIND"}
     assert seen.pop("--bins") == {"N", "N[,N...]"}
     assert seen.pop("--sigma") == {"S", "S[,S...]"}
-    assert seen.pop("--radius") == {"R", "R[,R...]"}
     assert seen.pop("--output") == {"FILE", "RUN"}
     assert "DATA" in seen.pop("--data")
     assert {name: found for name, found in seen.items() if len(found) > 1} == {}
