@@ -1056,6 +1056,13 @@ MUTATIONS = (
         "tests/metrics/test_binary.py::test_the_width_of_the_ratio_is_that_of_its_residuals_where_samples_are_many",
     ),
     mutation(
+        "measure: weights are not told from equal ones",
+        "verbs/measure.py",
+        "float(w.sum() ** 2 / (w @ w))",
+        "float(w.size)",
+        "tests/cli/test_measure.py::test_what_is_said_of_intervals_is_about_so_many_samples_and_such_weights",
+    ),
+    mutation(
         "weighted bins of a diagram: 5 % less of the band",
         "metrics/_reliability.py",
         "/ table.weight[used] + 1e-12",

@@ -53,6 +53,7 @@ def test_json_holds_every_digit_convention_and_sentence(certcal_command, scores)
         "threshold_is": "by convention",
         "level": 0.95,
         "streamed": False,
+        "interval_notes": list(expected.interval_notes),
     }
     assert sum(document["reliability"]["count"]) == 400
 
