@@ -301,6 +301,13 @@ def test_of_damaged_files_only_those_that_are_trees_reach_the_library(name: str)
     assert 0 < refused < 60
 
 
+def test_a_name_of_lightgbm_may_hold_any_but_a_plain_space(tmp_path: Path) -> None:
+    path = tmp_path / "model.txt"
+    path.write_bytes(text("Column_0", "Zins\u00a0=\u3000%"))
+    found: Any = load(path)
+    assert found.booster.feature_name()[0] == "Zins\u00a0=\u3000%"
+
+
 def test_what_is_written_for_xgboost_is_read_again() -> None:
     document = {"a": [1, -2.5, "é"], "b": {"c": np.arange(3, dtype=np.int32), "d": np.zeros(0, np.float32)}}
     found = _Ubjson(_written(document)).value()

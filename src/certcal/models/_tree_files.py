@@ -391,7 +391,7 @@ def _lightgbm(text: str) -> str:
     classes = _whole(facts["num_tree_per_iteration"], 1, max(1, len(blocks)), "num_tree_per_iteration")
     if several != (classes > 1) or len(blocks) % classes or int(facts["num_class"]) != classes:
         raise ValueError(f"num_class, num_tree_per_iteration, the objective and {len(blocks)} trees do not go together")
-    names = facts["feature_names"].split()
+    names = [name for name in facts["feature_names"].split(" ") if name]  # other spaces are parts of names
     if len(names) != _whole(facts["max_feature_idx"], 0, 2**31 - 2, "max_feature_idx") + 1:
         raise ValueError(f"{len(names)} features are named, and max_feature_idx is {facts['max_feature_idx']}")
     if several:
