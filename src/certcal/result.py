@@ -67,6 +67,18 @@ class Result(ABC):
         """Files and folders that were read."""
         return ()
 
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """SHA-256 of the model and of the data in memory, where they were there, by what they are of."""
+        return {}
+
+    def provenance(
+        self, command: Iterable[str] | None = None, *, inputs: Iterable[tuple[str, int, str]] = (), **notes: Any
+    ) -> Provenance:
+        """How the answer came about, as pages and JSON tell it: this process, its command and the files it read."""
+        kind: type[Provenance] = import_module("certcal.report.provenance").Provenance
+        return kind.here(command, seeds=self.seeds, fingerprints=self.fingerprints, inputs=inputs, **notes)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, the name and version of their schema first."""
         return {"schema": self.schema, **self.contents()}
@@ -88,22 +100,26 @@ class Result(ABC):
         """
         return judge(self.candidates(), require)
 
-    def to_json(self, *, require: str | Iterable[str] = ()) -> str:
+    def to_json(self, *, require: str | Iterable[str] = (), provenance: Provenance | None = None) -> str:
         """Indented JSON: null for what is undefined, the word for what is infinite.
 
         Parameters
         ----------
         require
             Requirements whose verdict is written as well.
+        provenance
+            How the answer came about; by default this process, without a command.
         """
-        return as_text(self.document(require=require))
+        return as_text(self.document(require=require, provenance=provenance))
 
-    def document(self, *, require: str | Iterable[str] = ()) -> dict[str, Any]:
-        """What JSON files and pages hold: the plain values, the version that made them, and the verdict if asked.
+    def document(self, *, require: str | Iterable[str] = (), provenance: Provenance | None = None) -> dict[str, Any]:
+        """What JSON files and pages hold: the plain values, how they came about, and the verdict if asked.
 
         With a verdict, the headline is the number that decided.
         """
-        found = {"schema": self.schema, "certcal": version("certcal"), **self.contents()}
+        origin = self.provenance() if provenance is None else provenance
+        found = {"schema": self.schema, "certcal": version("certcal"), "provenance": origin.to_dict()}
+        found |= self.contents()
         if require:
             verdict = judge(self.candidates(), require)
             found |= {"headline": verdict.decisive.statement, "verdict": verdict.to_dict()}
@@ -180,7 +196,7 @@ class Result(ABC):
         force
             Replace an existing file.
         options
-            Of :meth:`report`, for a page; JSON takes ``require``.
+            Of :meth:`report`, for a page; JSON takes ``require`` and ``provenance``.
         """
         target = Path(path)
         form = {".htm": ".html"}.get(target.suffix.lower(), target.suffix.lower())
@@ -205,7 +221,8 @@ class Result(ABC):
             return import_module("certcal.report.mpl").rendered(self.plot(), form.lstrip("."))
         if form not in NUMBERS:
             return self.report(**options).to_bytes(form)
-        text = self.to_json(require=options.get("require", ())) if form == ".json" else self.to_csv()
+        told = {name: options[name] for name in ("require", "provenance") if name in options}
+        text = self.to_json(**told) if form == ".json" else self.to_csv()
         return text.encode(errors="backslashreplace")
 
     def __str__(self) -> str:

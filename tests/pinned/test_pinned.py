@@ -7,6 +7,7 @@ with what was written before; of pages and the terminal, every number text must 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
@@ -51,8 +52,29 @@ def documented() -> dict[str, tuple[set[str], set[str]]]:
 def undocumented(document: dict[str, Any]) -> set[str]:
     """Keys of an answer's JSON that the page does not name, or that it promises in vain."""
     always, sometimes = documented()[document["schema"]]
-    found = set(document) - {"schema", "certcal"}
+    found = set(document) - {"schema", "certcal", "provenance"}
     return (found - always - sometimes) | (always - found)
+
+
+# What stands behind the numbers besides NumPy, and of what there are fingerprints, by the first word of the command.
+USED = {"attack": "torch", "train": "torch"}
+KNOWN = {"attack": {"model", "data"}, "train": {"model", "data"}, "sample": {"model", "data", "labels"}}
+UNREAD = {"zoo"}  # a folder of many files, each of which its table tells about
+
+
+def check_origin(folder: Path, case: Case, origin: dict[str, Any]) -> None:
+    """The command, the versions, and a digest of everything that was read: what a page says of how it came about."""
+    words = case.words("out")
+    assert origin["command"][: len(words) + 1] == ["certcal", *words]
+    assert {"certcal", "python", "numpy", USED.get(words[0], "numpy")} <= set(origin["versions"])
+    if "--decide-radius" not in words:
+        assert KNOWN.get(words[0], set()) <= set(origin["fingerprints"])
+    digests = {each["name"]: each["sha256"] for each in origin["inputs"]}
+    read = {word.partition("=")[2] or word for word in words[1:]} & set(inputs_of(words)) - UNREAD
+    assert set(digests) == read
+    for name in read:
+        if (folder / name).is_file():
+            assert digests[name] == hashlib.sha256((folder / name).read_bytes()).hexdigest()
 
 
 def lost(before: list[str], now: set[str]) -> list[str]:
@@ -64,6 +86,7 @@ def test_the_numbers_of_a_command_stay(folder: Path, case: Case) -> None:
     printed, shown, files, pages = run_case(folder, case)
     assert (printed.code, shown.code) == (case.code, case.code), printed.err + shown.err
     assert undocumented(json.loads(printed.out)) == set()
+    check_origin(folder, case, json.loads(printed.out)["provenance"])
     assert [each for each in sentences(json.loads(printed.out)) if len(each.split()) > 30] == []
     before, document = pinned(case.name), pruned(json.loads(printed.out))
     assert differences(before["json"], document, case.rtol) == []
@@ -74,6 +97,7 @@ def test_the_numbers_of_a_command_stay(folder: Path, case: Case) -> None:
     for name, texts in before["pages"].items():
         assert lost(texts, pages[name].shown) == [], name
         if pages[name].document:
+            assert json.loads(pages[name].document[0])["provenance"] == json.loads(printed.out)["provenance"]
             assert dict(flattened(pruned(json.loads(pages[name].document[0])))) == dict(flattened(document))
     assert lost(before["terminal"], tokens(shown.out)) == []
     if case.name.startswith("hostile"):

@@ -8,7 +8,7 @@ import click
 
 from certcal._settings import Spec
 from certcal.cli.app import ExampleCommand
-from certcal.cli.emit import DRAWN, Output, output_options
+from certcal.cli.emit import DRAWN, Output, origin, output_options
 from certcal.cli.mlflow import is_mlflow_asked
 from certcal.cli.options import (
     NamedChoice,
@@ -157,7 +157,9 @@ def _plan(
             **chosen,
         )
     if output.as_json:
-        document = {"schema": "certcal/plan/1", "certcal": __version__, "source": table, **found.to_dict()}
+        made = origin(*([] if table is None else [table]))
+        document = {"schema": "certcal/plan/1", "certcal": __version__, "provenance": made, "source": table}
+        document |= found.to_dict()
         click.echo(as_text(for_json(document)), nl=False)
         return
     lines = [f"{found.sentence[:1].upper()}{found.sentence[1:]}", "", f"{'samples':>10}  typical bound  chance"]
@@ -179,7 +181,8 @@ def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: Bou
         raise InputError("--choose-bandwidth finds nothing to log; leave --mlflow out")
     chosen = choose_bandwidth(table, tolerance, columns=columns, scale=settings.scale)
     if output.as_json:
-        document = {"schema": _SCHEMA, "certcal": __version__, "source": table, **chosen.to_dict()}
+        document = {"schema": _SCHEMA, "certcal": __version__, "provenance": origin(table), "source": table}
+        document |= chosen.to_dict()
         click.echo(as_text(for_json(document)), nl=False)
         return
     click.echo(chosen.sentence[:1].upper() + chosen.sentence[1:])

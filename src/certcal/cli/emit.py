@@ -103,15 +103,15 @@ class Output:
         read = self._sources if sources is None else [Path(each) for each in sources]
         verdict, refused = self._verdict(result)
         judged = {"require": self.require} if verdict is not None else {}
+        # Files that were read are digested once, and only for those who are told.
+        told = {"provenance": provenance(result, read)} if self.as_json or self.paths else {}
         try:
             files = dict(also or {})
             for path in self.paths:
-                ending = path.suffix.lower()
-                told = {**self.page, **report, "provenance": provenance(result, read)}
-                files[path] = result.to_bytes(ending, **judged, **(told if ending in (*PAGE, *TEXT) else {}))
+                files[path] = result.to_bytes(path.suffix.lower(), **self.page, **report, **judged, **told)
             write_together(files, force=self.force, folder=folder)
         finally:  # a full disk is no reason to lose numbers that took long to find
-            self._print(result, verdict, **judged, **report)
+            self._print(result, verdict, **judged, **report, **told)
         for path in files:
             tell(f"wrote {path}")
         log_if_asked(result, [*map(Path, written), *self.paths])
@@ -131,7 +131,7 @@ class Output:
 
     def _print(self, result: Result, verdict: Verdict | None, **report: Any) -> None:
         if self.as_json:
-            click.echo(result.to_json(require=report.get("require", ())), nl=False)
+            click.echo(result.to_json(require=report.get("require", ()), provenance=report["provenance"]), nl=False)
             for line in () if verdict is None else str(verdict).splitlines():
                 tell(line)
             return
@@ -151,14 +151,28 @@ def is_given(name: str) -> bool:
 
 def provenance(result: Result, sources: Iterable[Path]) -> Any:
     """How the running command came to its result: the words as typed, seeds, and the files and runs that were read."""
-    from certcal.data import local_file
+    return result.provenance(_command(), **_read(sources))
+
+
+def origin(*sources: str | Path) -> dict[str, Any]:
+    """The same for what a command prints as JSON without being a result."""
     from certcal.report.provenance import Provenance
 
-    paths = [Path(source) for source in dict.fromkeys(map(str, sources)) if local_file(source).exists()]
+    return Provenance.here(_command(), **_read(sources)).to_dict()
+
+
+def _command() -> tuple[str, ...] | None:
     words = click.get_current_context().find_root().obj
-    command = None if words is None else ("certcal", *words)
+    return None if words is None else ("certcal", *words)
+
+
+def _read(sources: Iterable[str | Path]) -> dict[str, Any]:
+    """Files and runs that were read, each once, with their digests."""
+    from certcal.data import local_file
+
+    paths = [Path(source) for source in dict.fromkeys(map(str, sources)) if local_file(source).exists()]
     notes = [_DIGEST_OF_FOLDERS] if any(path.is_dir() for path in paths) else []
-    return Provenance.here(command, seeds=result.seeds, inputs=map(described, paths), notes=notes)
+    return {"inputs": map(described, paths), "notes": notes}
 
 
 def described(path: Path) -> tuple[str, int, str]:

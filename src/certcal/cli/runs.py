@@ -36,4 +36,4 @@ def show(run: str, as_json: bool) -> None:
 
     with Waiting() as waiting:
         found = summarize(run, progress=waiting)
-    Output((), as_json, (), force=False).emit(found)
+    Output((), as_json, (), force=False).emit(found, sources=[run])

@@ -96,12 +96,14 @@ def sample(
     if place is not None and radius is not None:
         what = "--engine ray" if engine == "ray" else "--workers"
         raise click.UsageError(f"{what} is for runs, and --decide-radius samples in this process; leave one out")
+    # Of a folder of data the run's fingerprint tells.
+    read = [each for each in existing_files(model, *filter(None, [weights]), data) if Path(each).is_file()]
     level = 0.001 if alpha is None else alpha
     if radius is not None:
         output.check(*existing_files(data))
         with Waiting(counted="samples") as waiting:
             decisions = decide(model, data, radius=radius, alpha=level, progress=waiting, settings=settings, **subject)
-        output.emit(decisions)
+        output.emit(decisions, sources=read)
         return
     if out is None:
         raise click.UsageError("-o RUN is missing; say in which folder the noise samples go")
@@ -116,4 +118,4 @@ def sample(
             click.echo(f"certcal: interrupted; {kept if Path(out).is_dir() else 'nothing was drawn'}", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
         found = summarize(run, progress=waiting)
-    output.emit(found)
+    output.emit(found, sources=read)

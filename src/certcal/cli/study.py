@@ -100,7 +100,7 @@ def measure(
         said = f"what was measured is kept in {kept}, the same command resumes" if kept else "nothing was measured"
         click.echo(f"certcal: interrupted; {said}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
-    output.emit(found, written=[out])
+    output.emit(found, sources=[source] if Path(source).is_file() else [], written=[out])
     failed = len(found.failures)
     if failed < len(found.table) and not output.as_json:
         page = str(Path(out).with_suffix(".html"))
@@ -196,5 +196,5 @@ def convert(table: tuple[str, ...], output: Output, **options: Any) -> None:
     from certcal.study import convert as verb
 
     settings = collected(StudyConvertSettings, options)
-    output.check(*table)
+    output.check(*table, *filter(None, [settings.architectures]))
     output.emit(replace(verb(table, settings=settings), source=output.files[0]))

@@ -232,7 +232,9 @@ def train(
         raise click.exceptions.Exit(INTERRUPTED)
     if events is not None:
         found.export_events(events)
-    Output((), as_json, (), False, full=explain).emit(found)
+    files = [options[each] for each in ("start", "judge", "soft") if options.get(each)]
+    read = [each for each in existing_files(data, *files) if Path(each).is_file()]  # of a folder the fingerprint tells
+    Output((), as_json, (), False, full=explain).emit(found, sources=read)
     if not as_json:
         held_out = "" if found.tested is not None else f", with inputs that it was not trained on as {_HELD_OUT}"
         click.echo(f"\nNext steps{held_out}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import shlex
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,11 @@ import certcal
 from certcal._json import plain
 
 _RELEVANT = ("numpy", "scipy", "numba", "pyarrow")
+# Packages that stand behind some numbers, by the module that is loaded where they do.
+_WHERE_USED = {
+    **{name: name for name in ("torch", "onnxruntime", "xgboost", "lightgbm", "ray", "safetensors")},
+    "sklearn": "scikit-learn",
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,8 @@ class Provenance:
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     seeds: Mapping[str, int] = field(default_factory=dict[str, int])  # seeds by what they were for
     inputs: tuple[tuple[str, int, str], ...] = ()  # name, size in bytes and SHA-256 of each file that was read
+    # SHA-256 of what the model and the data are in memory, wherever they came from.
+    fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: tuple[str, ...] = ()  # anything else, in sentences
 
     @classmethod
@@ -35,18 +43,26 @@ class Provenance:
         *,
         seeds: Mapping[str, int] | None = None,
         inputs: Iterable[tuple[str, int, str]] = (),
+        fingerprints: Mapping[str, str] | None = None,
         notes: Iterable[str] = (),
     ) -> Provenance:
         """Provenance of what this process computes now: date and versions are filled in."""
         found = {"certcal": certcal.__version__, "python": platform.python_version()}
-        for name in _RELEVANT:
+        used = [package for module, package in _WHERE_USED.items() if module in sys.modules]
+        for name in (*_RELEVANT, *used):
             try:
                 found[name] = metadata.version(name)
             except metadata.PackageNotFoundError:
                 continue
         now = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
         return cls(
-            None if command is None else tuple(command), now, found, dict(seeds or {}), tuple(inputs), tuple(notes)
+            command=None if command is None else tuple(command),
+            created=now,
+            versions=found,
+            seeds=dict(seeds or {}),
+            inputs=tuple(inputs),
+            fingerprints=dict(fingerprints or {}),
+            notes=tuple(notes),
         )
 
     @property

@@ -391,6 +391,7 @@ def _origin(provenance: Provenance) -> document.Section:
     facts = [("created", provenance.created), *provenance.versions.items()]
     facts += [(f"seed, {name}", str(seed)) for name, seed in provenance.seeds.items()]
     facts += [(name, f"{size:,} bytes, SHA-256 {digest}") for name, size, digest in provenance.inputs]
+    facts += [(f"fingerprint, {name}", f"SHA-256 {digest}") for name, digest in provenance.fingerprints.items()]
     command = provenance.command_line
     blocks: list[document.Block] = [] if command is None else [document.Text(command, "code")]
     return document.Section("Reproducibility", [*blocks, document.Facts(facts), document.Listing(provenance.notes)])

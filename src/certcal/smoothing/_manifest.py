@@ -165,6 +165,11 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
             raise ValueError(f"Expected at most {MOST_UNITS} shards - at `$.unit`")
 
     @property
+    def fingerprints(self) -> dict[str, str]:
+        """Of the model, of the inputs and of the labels."""
+        return {"model": self.model.fingerprint, "data": self.data.inputs, "labels": self.data.labels}
+
+    @property
     def samples(self) -> int:
         """How many samples the run is for."""
         return self.sizes[-1].samples

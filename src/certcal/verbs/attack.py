@@ -6,7 +6,7 @@ import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -155,6 +155,8 @@ class Attack(Result):
         The attacks in the order asked for, within the smallest distance, then within the next.
     conventions
         Norm, box, steps, noise and bins.
+    digests
+        What ``fingerprints`` gives.
 
     Examples
     --------
@@ -178,6 +180,12 @@ class Attack(Result):
     clean: AttackRow
     rows: tuple[AttackRow, ...]
     conventions: Mapping[str, Any]
+    digests: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Of the model's weights, and of the samples that were attacked with their labels."""
+        return self.digests
 
     @property
     def n(self) -> int:
@@ -539,6 +547,7 @@ def attack(
             "bins": settings.bins,
             "closed": "left",
         },
+        {"model": network.fingerprint(inputs.inputs[:1]), "data": inputs.fingerprint},
     )
 
 

@@ -252,6 +252,11 @@ class Certification(Result):
         return {} if self.manifest is None else {"noise of the run": self.manifest.seed}
 
     @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Of the model and of the data of a run."""
+        return {} if self.manifest is None else self.manifest.fingerprints
+
+    @property
     def sources(self) -> Sequence[str]:
         """The file or folder."""
         return (self.source,)

@@ -78,6 +78,11 @@ class RunSummary(Result):
         return {"noise": self.run.manifest.seed}
 
     @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Of the model and of the data that were sampled."""
+        return self.run.manifest.fingerprints
+
+    @property
     def sources(self) -> Sequence[str]:
         """The folder."""
         return (str(self.run.path),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -115,6 +115,8 @@ class Training(Result):
         Number of training samples, and of test samples or None.
     bias
         Gradient norms of easy and hard training samples, if they were asked for.
+    digests
+        What ``fingerprints`` gives.
 
     Examples
     --------
@@ -134,6 +136,12 @@ class Training(Result):
     samples: int
     tested: int | None = None
     bias: GradientNorms | None = None
+    digests: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Of the trained weights, and of the training and the test data with their labels."""
+        return self.digests
 
     @property
     def network(self) -> Any:
@@ -290,6 +298,7 @@ def train(
     See :class:`Training`.
     """
     from certcal.models.devices import resolve
+    from certcal.models.fingerprint import weights_digest
     from certcal.models.networks import by_name
     from certcal.training import Recipe, gradient_norms
     from certcal.training import train as run
@@ -341,7 +350,11 @@ def train(
             progress=lambda done, total: progress.advance(1),
         )
     called = model if isinstance(model, str) else type(network).__name__
-    return Training(trained, called, name, len(inputs), None if parts.test is None else len(parts.test), norms)
+    digests = {"model": weights_digest(trained.network), "data": inputs.fingerprint}
+    if parts.test is not None:
+        digests["test data"] = parts.test.fingerprint
+    tested = None if parts.test is None else len(parts.test)
+    return Training(trained, called, name, len(inputs), tested, norms, digests)
 
 
 def _parts(data: Any, test: Any, limit: int | None, how: DataSettings) -> tuple[Parts, str]:

@@ -228,6 +228,10 @@ def _reproducibility(provenance: Provenance | None, missing: str) -> Raw:
         (shown(name), f"{size:,}", element("code", clipped(digest), class_="digest"))
         for name, size, digest in made.inputs
     ]
+    facts += [
+        (f"Fingerprint of the {name}", element("code", clipped(digest), class_="digest"))
+        for name, digest in made.fingerprints.items()
+    ]
     command = made.command_line
     return join(
         _command(command) if command is not None else element("p", "No command was recorded; created from Python."),

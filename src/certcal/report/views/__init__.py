@@ -37,6 +37,7 @@ def report(
     if about is not None and not hasattr(about, "items"):
         raise InputError(f"{about!r} has no names", argument="about", remedy="map names to texts, as in {'owner': '…'}")
     made: Report = view(result, **options)
+    origin = result.provenance() if provenance is None else provenance
     verdict = None
     if require:
         candidates = result.candidates()
@@ -47,8 +48,8 @@ def report(
         title=made.title if title is None else title,
         about=dict(about or {}),
         verdict=verdict,
-        provenance=Provenance.here(seeds=result.seeds) if provenance is None else provenance,
-        data=made.data or result.document(),
+        provenance=origin,
+        data=made.data or result.document(provenance=origin),
     )
 
 
