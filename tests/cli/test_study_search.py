@@ -51,7 +51,10 @@ def test_the_rows_of_table_1_are_shown_in_per_cent(certcal_command, table):
 def test_json_holds_all_digits(certcal_command, table):
     ran = certcal_command("study", "search", table, *FEW, "--seed", 4, "--method", "local,random", "--json")
     found = expected(table, budget=15, repeats=3, seed=4, methods=["local", "random"])
-    assert json.loads(ran.out) == json.loads(found.to_json())
+    printed, here = json.loads(ran.out), json.loads(found.to_json())
+    assert printed.pop("provenance")["command"][:3] == ["certcal", "study", "search"]
+    assert here.pop("provenance")["command"] is None
+    assert printed == here
 
 
 def test_another_split_can_judge(certcal_command, table):

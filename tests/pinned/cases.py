@@ -144,7 +144,7 @@ CASES = (
         "sample-deciding",
         "sample --model tests.smoothing.models_for_tests:linear --outputs logits --data points.npz --sigma 0.5 -n 2000 "
         "--n0 20 --seed 7 --batch 32 --decide-radius 0.25 --alpha 0.01",
-        ("json", "parquet"),
+        ("parquet",),
     ),
     Case("runs-show", "runs show run", ()),
     Case(

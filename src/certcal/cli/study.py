@@ -196,5 +196,5 @@ def convert(table: tuple[str, ...], output: Output, **options: Any) -> None:
     from certcal.study import convert as verb
 
     settings = collected(StudyConvertSettings, options)
-    output.check(*table, *filter(None, [settings.architectures]))
+    output.check(*table, *([] if settings.architectures is None else [str(settings.architectures)]))
     output.emit(replace(verb(table, settings=settings), source=output.files[0]))

@@ -32,9 +32,9 @@ class Provenance:
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     seeds: Mapping[str, int] = field(default_factory=dict[str, int])  # seeds by what they were for
     inputs: tuple[tuple[str, int, str], ...] = ()  # name, size in bytes and SHA-256 of each file that was read
+    notes: tuple[str, ...] = ()  # anything else, in sentences
     # SHA-256 of what the model and the data are in memory, wherever they came from.
     fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
-    notes: tuple[str, ...] = ()  # anything else, in sentences
 
     @classmethod
     def here(
