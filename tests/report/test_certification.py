@@ -82,7 +82,7 @@ def test_the_slider_has_a_frame_per_radius_and_moves_cursors_and_rows(found: Cer
     for radius, (said, figures) in zip(RADII, choice.frames, strict=True):
         line, clean = found.at(radius), found.clean_bins(radius)
         assert clean is not None
-        assert f"{clean.ece:.4f} (estimate) without a perturbation, at most {line.worst.text}" in said.text  # pyright: ignore
+        assert f"{clean.ece:.4f} (estimate) without a perturbation, at most {line.headline.text}" in said.text  # pyright: ignore
         assert line.claim is not None
         assert line.claim.text in said.text
         counts = [sum(row[1] for row in chart.numbers.rows) for chart in figures.charts]
@@ -105,11 +105,11 @@ def test_curves_go_through_the_values_and_their_numbers_are_texts_of_claims(
     errors, accuracy = part(report, "ECE by radius")[0].charts
     everything, brier = part(report, "Other numbers by radius")[0].charts
     lines = {mark.label: mark.y for mark in errors.panels[0].marks if isinstance(mark, Line)}
-    assert lines["worst case of these samples"] == [found.at(r).worst.value for r in RADII]  # pyright: ignore
-    assert lines["claimed"] == [found.at(r).headline.value for r in RADII]
+    assert lines["where every certificate holds"] == [found.at(r).worst.value for r in RADII]  # pyright: ignore
+    assert lines["on these samples"] == [found.at(r).headline.value for r in RADII]
     assert lines["bound for the population"] == [found.at(r).population.value for r in RADII]
     assert lines["without a perturbation (estimate)"] == [found.clean_bins(r).ece for r in RADII]  # pyright: ignore
-    assert [row[2] for row in errors.numbers.texts()] == [found.at(r).headline.text for r in RADII]
+    assert [row[1] for row in errors.numbers.texts()] == [found.at(r).headline.text for r in RADII]
     assert [row[1] for row in accuracy.numbers.texts()] == [found.at(r).summary.accuracy.text for r in RADII]
     assert [row[1] for row in everything.numbers.texts()] == [
         found.at(r).summary["calibration_error"].worst_all.text for r in RADII

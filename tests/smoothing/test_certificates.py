@@ -336,11 +336,20 @@ def test_a_radius_is_certified_up_to_and_including_itself() -> None:
 def test_the_ledger_adds_up_to_alpha_and_familywise_to_alpha_for_all_samples() -> None:
     counts = counts_of(beta_draws(9, 1, 500, 7))
     alone, together = certificates(counts, 0.3, 0.01), certificates(counts, 0.3, 0.01, familywise=True)
+    each = certificates(counts, 0.3, 0.01, predictions="each")
     assert [name for name, _ in alone.ledger.entries] == ["prediction", "lower", "upper"]
     assert 0.0099999 < alone.ledger.spent <= 0.01
     assert 0.0099999 < 7 * together.ledger.spent <= 0.01
     assert np.all(together.lower <= alone.lower)
-    assert np.all(together.radii <= alone.radii)
+    # Of each class probability a limit from below and one from above, for all samples at once.
+    level = 0.0025 / 14
+    limit = stats.beta.ppf(level, counts.votes, 501 - counts.votes)
+    np.testing.assert_allclose(alone.radii, counts.sigma * stats.norm.ppf(limit), rtol=1e-6)
+    assert np.all(alone.radii < each.radii)
+    assert np.all(together.radii <= each.radii)
+    assert each.ledger == alone.ledger
+    with pytest.raises(InputError, match="predictions"):
+        certificates(counts, 0.3, predictions="some")
 
 
 def test_samples_with_other_numbers_of_draws_keep_their_certificates() -> None:
@@ -352,8 +361,8 @@ def test_samples_with_other_numbers_of_draws_keep_their_certificates() -> None:
         few, **{name: np.concatenate([getattr(few, name), getattr(many, name)])[order] for name in names}
     )
     for kind in CONFIDENCES:
-        parts = [certificates(each, 0.4, 0.01, kind) for each in (few, many)]
-        whole = certificates(mixed, 0.4, 0.01, kind)
+        parts = [certificates(each, 0.4, 0.01, kind, predictions="each") for each in (few, many)]
+        whole = certificates(mixed, 0.4, 0.01, kind, predictions="each")
         for name in ("lower", "upper", "radii", "certified"):
             expected = np.concatenate([getattr(part, name) for part in parts])[order]
             assert np.array_equal(getattr(whole, name), expected, equal_nan=name == "radii")
@@ -390,7 +399,7 @@ def test_the_summary_pays_for_certificates_that_fail() -> None:
 def test_a_claim_about_this_data_set_counts_failing_certificates_or_shares_alpha() -> None:
     counts = counts_of(beta_draws(9, 1, 2000, 200), correct=np.arange(200) % 10 > 0)
     alone, together = certificates(counts, 0.5, 0.01), certificates(counts, 0.5, 0.01, familywise=True)
-    claim, family = alone.claim(delta=0.001), together.claim()
+    claim, family = alone.claim_of_intervals(delta=0.001), together.claim()
     worst = alone.summary()["calibration_error"].worst
     assert worst is not None
     failed = alone.failures(0.001)
@@ -407,15 +416,16 @@ def test_a_claim_about_this_data_set_counts_failing_certificates_or_shares_alpha
     assert "alpha per sample=0.01, failing certificates=" in claim.statement
     assert "under every perturbation of norm up to 0.5, except with probability at most 0.001" in claim.sentence
     assert claim.n == alone.n_certified
-    assert alone.claim(samples="all").n == 200
+    assert alone.claim_of_intervals(samples="all").n == 200
 
 
 def test_a_claim_without_certified_samples_is_about_all_of_them_or_refused() -> None:
     found = certificates(counts_of(np.full((4, 50), 0.9)), 3.0)
     assert found.n_certified == 0
-    assert found.claim(samples="all").value == 1.0
+    assert found.claim().value == found.claim(samples="all").value == 1.0
+    assert found.claim().settings["samples"] == "all"
     with pytest.raises(InputError, match="no sample is certified at radius 3"):
-        found.claim()
+        found.claim(samples="certified")
 
 
 def test_a_claim_names_the_noise_and_what_it_rests_on() -> None:

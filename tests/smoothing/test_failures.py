@@ -43,7 +43,7 @@ def certified(good: int, tempting: int, rng: np.random.Generator) -> Certificate
         invalid=np.zeros(total, np.int64),
         histogram=histogram,
     )
-    return certificates(counts, 0.0, ALPHA)
+    return certificates(counts, 0.0, ALPHA, predictions="each")
 
 
 def test_certificates_fail_here_nearly_as_often_as_alpha_allows() -> None:
@@ -61,7 +61,7 @@ def test_a_claim_that_counts_failing_certificates_fails_as_rarely_as_it_says(sam
         found = certified(good, tempting, rng)
         flipped = found.n_certified - good if samples == "certified" else tempting
         truth = (0.5 * good + flipped) / (good + flipped)
-        claim = found.claim(bins=1, samples=samples, delta=delta)
+        claim = found.claim_of_intervals(bins=1, samples=samples, delta=delta)
         worst = calibration_error(found.lower, found.upper, found.correct, 1, certified=found.certified)
         known = (worst if samples == "certified" else worst.all_samples or worst).value
         assert known < claim.value < 1

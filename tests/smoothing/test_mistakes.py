@@ -43,7 +43,9 @@ class Close:
     def failing(self, end: str, confidence: str, n: int, r: float = 0.7) -> int:
         """Certificates with this end wrong."""
         counts = self.truth.counts(n, self.grid, np.random.default_rng(9))
-        return failures(certificates(counts, r, ALPHA, confidence), self.truth.worst(r))[ENDS.index(end)]
+        return failures(certificates(counts, r, ALPHA, confidence, predictions="each"), self.truth.worst(r))[
+            ENDS.index(end)
+        ]
 
 
 @pytest.fixture
@@ -123,7 +125,7 @@ def test_an_end_without_width_is_seen_among_random_linear_classifiers(
     truth = HalfSpaces.random(rng, ROWS, grid, end)
     counts = truth.counts(5000, grid, rng)
     monkeypatch.setattr(BandKind, "_lower", shrunk(1.0, end)(BandKind._lower))
-    found = certificates(counts, 0.0, ALPHA, confidence)
+    found = certificates(counts, 0.0, ALPHA, confidence, predictions="each")
     assert failures(found, truth.worst(0.0))[ENDS.index(end)] > allowed(0.375 * ALPHA)
 
 
@@ -221,7 +223,7 @@ def test_both_ends_and_the_prediction_each_spending_all_of_alpha_would_be_seen(m
     counts = truth.counts(n, grid, np.random.default_rng(10))
 
     def failing() -> int:
-        found = certificates(counts, r, ALPHA, "tight")
+        found = certificates(counts, r, ALPHA, "tight", predictions="each")
         assert found.certified.all()
         return failures(found, truth.worst(r), np.full(ROWS, stats.norm.ppf(0.85)))[3]
 

@@ -293,11 +293,12 @@ def test_the_claim_is_far_below_that_of_the_intervals_one_by_one() -> None:
     data = data_set(3, 300)
     counts = data.draw(1000, np.random.default_rng(0))
     for radius in (0.25, 0.75):
-        alone, together = certificates(counts, radius).claim(), pooled_claim(counts, radius)
+        alone, together = certificates(counts, radius).claim_of_intervals(), pooled_claim(counts, radius)
         truth = data.truth(radius, certificates(counts, radius, familywise=True).certified, 15)
         assert truth < together.value < alone.value
         assert together.value - truth < 0.75 * (alone.value - truth)
-        both = [pooled_claim(counts, radius, samples="all"), certificates(counts, radius).claim(samples="all")]
+        both = [certificates(counts, radius).claim(samples="all")]
+        both.append(certificates(counts, radius).claim_of_intervals(samples="all"))
         assert both[0].value < both[1].value
         assert both[0].n == both[1].n == 300
 
@@ -317,7 +318,7 @@ def test_it_does_not_depend_on_the_order_of_the_bins_or_on_unequal_numbers_of_dr
     assert claim.value == pooled_claim(counts, 0.5).value
     assert claim.settings["edges"] == "given"
     certified = certified_together(counts, 0.5)
-    assert data.truth(0.5, certified, 15) <= claim.value < certificates(counts, 0.5).claim().value
+    assert data.truth(0.5, certified, 15) <= claim.value < certificates(counts, 0.5).claim_of_intervals().value
 
 
 def test_what_cannot_be_claimed_is_refused_or_vacuous() -> None:

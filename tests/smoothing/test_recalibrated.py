@@ -23,13 +23,14 @@ def counts_of(rows: np.ndarray | slice = slice(None)) -> Counts:
 
 def same(one: Certificates, other: Certificates) -> bool:
     return all(np.array_equal(getattr(one, f.name), getattr(other, f.name), equal_nan=f.name == "radii")
-               for f in fields(Certificates))  # fmt: skip
+               for f in fields(Certificates) if f.name not in ("counts", "kind"))  # fmt: skip
 
 
 def test_certificates_of_some_samples_are_those_of_a_run_of_them_alone() -> None:
     rows = np.array([3, 4, 10, 30, 31, 49])
     those = replace(counts_of(rows), index=rows)  # coins are those of a sample's place in the data
-    some, alone = certificates(counts_of(), 0.1).select(rows), certificates(those, 0.1)
+    some, alone = (certificates(each, 0.1, predictions="each") for each in (counts_of(), those))
+    some = some.select(rows)
     assert same(some, alone)
     assert 0 < some.n_certified < 6
     assert some.claim().to_dict() == alone.claim().to_dict()
@@ -49,9 +50,9 @@ def test_recalibrated_certificates_claim_the_error_of_the_mapped_intervals(famil
     whole = certificates(counts_of(), 0.1, alpha=0.01, familywise=familywise)
     low, high = (np.where(whole.certified, 0.3 + end / 2, other) for end, other in ((whole.lower, 0), (whole.upper, 1)))
     mapped = whole.recalibrated(low, high, "a line")
-    claim, before = mapped.claim(bins=10), whole.claim(bins=10)
+    claim, before = mapped.claim(bins=10), whole.claim_of_intervals(bins=10)
     worst = calibration_error(low, high, whole.correct, certified=whole.certified, bins=10)
-    assert claim.value == worst.with_failing(0 if familywise else whole.failures().count)
+    assert claim.value == worst.with_failing(0 if familywise else whole.failures(0.01).count)
     assert claim.value != before.value
     assert claim.ledger == before.ledger
     assert claim.assumptions == before.assumptions

@@ -26,7 +26,7 @@ def test_certificates_of_linear_classifiers_hold_as_often_as_they_say(
     rng = np.random.default_rng(n)
     grid = np.linspace(0.1, 0.9, 9)
     truth = HalfSpaces.random(rng, ROWS, grid, end)
-    found = certificates(truth.counts(n, grid, rng), r, ALPHA, confidence)
+    found = certificates(truth.counts(n, grid, rng), r, ALPHA, confidence, predictions="each")
     low, high, radius, any_ = failures(found, truth.worst(r), stats.norm.ppf(truth.survival[:, 0]))
     spent = dict(found.ledger.entries)
     assert found.n_certified > 100 or r > 1
@@ -44,7 +44,7 @@ def test_certificates_around_balls_hold_as_often_as_they_say(confidence: str, n:
     grid = np.linspace(0.05, 0.95, 19)
     truth = Balls.random(rng, ROWS, grid, end)
     for r in (0.3, 0.8):
-        found = certificates(truth.counts(n, grid, rng), r, ALPHA, confidence)
+        found = certificates(truth.counts(n, grid, rng), r, ALPHA, confidence, predictions="each")
         assert found.n_certified > 100
         assert failures(found, truth.worst(r))[3] <= allowed(ALPHA)
 
@@ -59,7 +59,7 @@ def test_certificates_of_a_smooth_linear_classifier_on_the_default_grid_hold(con
     counts = Counts.from_confidences(x, grid, votes=np.count_nonzero(x > 0.5, axis=1), sigma=1.0)
     spread = np.sqrt(1 + slope**2)
     worst = stats.norm.cdf((place - r) / spread), stats.norm.cdf((place + r) / spread)
-    found = certificates(counts, r, ALPHA, confidence)
+    found = certificates(counts, r, ALPHA, confidence, predictions="each")
     assert found.n_certified > 300
     assert failures(found, worst, place)[3] <= allowed(ALPHA)
 

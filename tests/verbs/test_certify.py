@@ -54,7 +54,9 @@ def test_every_line_is_what_certificates_of_its_radius_and_kind_say(counts: Coun
         assert one.summary.to_dict() == own.summary(bins=7, closed="right", delta=0.1).to_dict()
         binned: Any = {"bins": 7, "closed": "right", "delta": 0.01}
         assert one.claim == (
-            own.claim(**binned) if one.kind == "cdf" else pooled_claim(counts, one.radius, confidence="tight", **binned)
+            own.claim_of_intervals(**binned)
+            if one.kind == "cdf"
+            else pooled_claim(counts, one.radius, confidence="tight", **binned)
         )
         assert one.width == own.mean_width
         assert asked.at(one.radius, one.kind) is one
@@ -343,7 +345,7 @@ def test_a_table_in_memory_in_a_file_and_read_already_are_certified_alike(tmp_pa
     assert headline is made[0].at(1).worst
     assert population is made[0].at(1).summary.population
     assert len(rest) > 20
-    assert repr(made[0]).startswith("<Certification of table: 3 samples, calibration error at most")
+    assert repr(made[0]).startswith("<Certification of table: 3 samples, certified accuracy 0.3333, calibration error")
 
 
 def test_radii_and_groups_of_a_table_can_be_chosen() -> None:
@@ -394,7 +396,7 @@ def test_saved_intervals_certify_to_the_same_values(counts: Counts, tmp_path: Pa
     with pytest.raises(InputError, match="a file of intervals needs one kind of certificate"):
         certify(counts, radii=0.25, confidence="all").save(tmp_path / "all.parquet")
     table = first.to_pandas()
-    assert table.loc[table.claim == "claimed_calibration_error", "value"].tolist() == [
+    assert table.loc[table.claim == "calibration_error", "value"].tolist() == [
         line.headline.value for line in first.lines
     ]
 

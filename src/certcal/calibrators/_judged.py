@@ -211,8 +211,7 @@ def judge(
         claim = None
         if mapped.certificates:
             one = mapped.certificates[k]
-            counted = "certified" if one.n_certified else "all"
-            claim = one.claim(bins=bins, closed=closed, samples=counted, delta=one.alpha)  # as a review of the run does
+            claim = one.claim_of_intervals(bins=bins, closed=closed)  # a map is of intervals; before it, as after it
         summary = mapped.summary(k, bins=bins, closed=closed, delta=delta)
         summary = replace(
             summary,

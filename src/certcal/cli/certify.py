@@ -32,7 +32,7 @@ _RUN = "Certificates from a run"
         ("certcal certify run --compare --grid --accounting published", "as papers count and search"),
         ("certcal certify run --edges equal-mass --adaptive", "equal-mass bins, frozen and recomputed"),
         ("certcal certify intervals.csv -o report.html -o certified.csv", "write a page and files as well"),
-        ("certcal certify intervals.csv --json | jq '.results[0].headline'", "for scripts"),
+        ("certcal certify run --radius .5 --json | jq '.headline'", "for scripts"),
     ),
 )
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())

@@ -62,9 +62,10 @@ CERTIFIED_NAMES = {
     "mce": "largest gap of a bin (MCE)",
     "ks_error": "Kolmogorov–Smirnov error",
     "population_bound": "calibration error in the population",
-    "claimed_calibration_error": "calibration error, claimed",
+    "calibration_error_where_every_certificate_holds": "calibration error where every certificate holds",
+    "claimed_calibration_error": "calibration error, with certificates that fail",
     "equal_mass_error": "equal-mass calibration error (AdaECE)",
-    "claimed_equal_mass_error": "equal-mass calibration error, claimed",
+    "equal_mass_error_where_every_certificate_holds": "equal-mass calibration error where every certificate holds",
 }
 
 CALIBRATION_ERROR = (
@@ -101,6 +102,9 @@ CERTIFIED = {
     "ks_error": "The largest Kolmogorov–Smirnov distance over all confidences inside the intervals, found exactly.",
     "population_bound": "The worst case on these samples, plus the sampling error, plus what intervals that fail can "
     "add.",
+    "calibration_error_where_every_certificate_holds": "The largest ECE over all confidences inside the intervals, "
+    "found exactly. It takes the far end of every interval at once and counts none as failed; the calibration error "
+    "averages their noise, or counts those that fail.",
     "claimed_calibration_error": "The largest ECE that the limits of all samples' ends and of their sum allow "
     "together: the noise of different samples is independent, so that of a sum is small. With familywise "
     "certificates, the worst case on these samples; with published ones, that where some fail: the tail of a binomial "
@@ -108,9 +112,10 @@ CERTIFIED = {
     "equal_mass_error": "Equal-mass bins with edges recomputed from the attacked confidences. A bound: the best signs "
     "with one change per edge, each edge between the order statistics of the interval ends. The sentence also says "
     "what some confidences have.",
-    "claimed_equal_mass_error": "The same bound where each edge may be further out by as many ranks as certificates "
-    "fail, plus what those samples can add themselves.",
+    "claimed_equal_mass_error": "The bound where every certificate holds, with each edge further out by as many ranks "
+    "as certificates fail, plus what those samples can add themselves.",
 }
+CERTIFIED["equal_mass_error_where_every_certificate_holds"] = CERTIFIED["equal_mass_error"]
 
 
 def calibration_error(task: str | None = None) -> str:

@@ -62,6 +62,7 @@ def reliability_chart(
     axis: Axis | None = None,
     size: str = "normal",
     relation: str = "",
+    name: str = "ECE",
     task: str | None = None,
 ) -> Chart:
     """Accuracy against confidence per bin, the gap to perfect calibration, its band, and the samples per bin below.
@@ -104,7 +105,7 @@ def reliability_chart(
     below = _bars(drawn.edges[:-1], drawn.edges[1:], floor, drawn.count, "count", "samples per bin")
     side = "upper" if relation == "at most" else "lower"
     error = f"{relation} {round_outward(prepared.ece, side)}" if relation else number(prepared.ece)
-    facts = f"ECE {error}, {len(bins.count):,} bins, "
+    facts = f"{name} {error}, {len(bins.count):,} bins, "
     facts += f"{int(bins.count.sum()):,} samples. {beyond_sampling_error(prepared, task)}".rstrip()
     merged = " Neighbouring bins are drawn as one." if drawn is not bins else ""
     return Chart(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from certcal.smoothing import robustness
-from certcal.smoothing._certificates import ACCOUNTINGS, Certificates, Failures, certificates
+from certcal.smoothing._certificates import ACCOUNTINGS, IF_ALL_HOLD, Certificates, Failures, certificates
 from certcal.smoothing._counts import ConfidenceEstimates, Counts, Overview, default_thresholds, overview
 from certcal.smoothing._decisions import Decisions, decide, read_decisions
 from certcal.smoothing._diagnostics import InfluentialSample, Widths, influential_samples
@@ -29,6 +29,7 @@ __all__ = [
     "ACCOUNTINGS",
     "CONFIDENCES",
     "DEFAULT_KIND",
+    "IF_ALL_HOLD",
     "KINDS",
     "CertificateKind",
     "Certificates",

@@ -24,6 +24,7 @@ from certcal.smoothing._kinds import (
     holds_at_all_radii,
     kind_name,
     kind_of,
+    pools_noise,
 )
 
 if TYPE_CHECKING:
@@ -32,15 +33,19 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# How a sample's α is shared between the prediction and the two ends of its confidence interval: fixed once, for all
-# radii and kinds. Everything depends on the logarithm of a share only; docs/certificates.md has the numbers.
+# How α is shared between predictions and the two ends of a sample's confidence interval: fixed once, for all radii and
+# kinds. Everything depends on the logarithm of a share only; docs/certificates.md has the numbers.
 SHARES = {"prediction": 2, "lower": 3, "upper": 3}
+# Whether the predictions of all samples hold at once, as a claim about their data set needs, or each on its own.
+PREDICTIONS = ("together", "each")
 # As the papers count, alpha goes wholly to each of these bounds, so a certificate may fail with as many times alpha.
 ACCOUNTINGS = ("ledger", "published")
 
 _PER_SAMPLE = ("lower", "upper", "correct", "certified", "abstained", "radii")
 
 NAME = "calibration error of the smoothed classifier"
+# What the worst case inside all intervals at once is called: a claim need not rest on all of them.
+IF_ALL_HOLD = "calibration error where every certificate holds"
 CONFIDENCE = "mean probability of the predicted class under the noise"
 
 
@@ -96,6 +101,10 @@ class Certificates:
         ``alpha``: what the papers call alpha.
     together
         Number of radii at which they hold at once, this one among them.
+    predictions
+        "together" when the predictions of all certified samples hold at once, "each" when each does on its own.
+    counts, kind
+        The draws they were made from, and what made the intervals; None after a map of the confidences.
     """
 
     lower: Floats
@@ -114,6 +123,9 @@ class Certificates:
     recalibration: str | None = None
     accounting: str = "ledger"
     together: int = 1
+    predictions: str = "together"
+    counts: Counts | None = None
+    kind: CertificateKind | None = None
 
     def __len__(self) -> int:
         return self.lower.size
@@ -171,14 +183,14 @@ class Certificates:
         return table([], facts, "Certificates", row_headers=True)
 
     def summary(self, bins: int = 15, closed: str = "left", delta: float = 0.05, **edges: Any) -> CertifiedSummary:
-        """Everything that these certificates say together; see :func:`certcal.worst_case.certify`.
+        """Everything that holds where every certificate does; see :func:`certcal.worst_case.certify`.
 
         The bounds on the population pay for certificates that fail with probability ``ledger.spent`` each. ``edges``,
-        ``chosen`` and ``adaptive`` are passed on.
+        ``chosen`` and ``adaptive`` are passed on. The calibration error is :meth:`claim`.
         """
         from certcal.worst_case import certify
 
-        return certify(
+        found = certify(
             self.lower,
             self.upper,
             self.correct,
@@ -189,11 +201,12 @@ class Certificates:
             alpha=self.ledger.spent,
             **edges,
         )
+        return found.called("calibration_error", IF_ALL_HOLD)
 
     def select(self, rows: Any) -> Certificates:
         """Those of the samples at positions, which must have been chosen without looking at the samples' draws."""
         arrays = {name: getattr(self, name)[rows] for name in _PER_SAMPLE}
-        return replace(self, **arrays)
+        return replace(self, **arrays, counts=None if self.counts is None else self.counts.select(rows))
 
     def recalibrated(self, lower: Floats, upper: Floats, recalibration: str) -> Certificates:
         """The same certificates for confidences after a map; see :meth:`certcal.calibrators.ConfidenceMap.intervals`.
@@ -205,7 +218,7 @@ class Certificates:
         recalibration
             The map, in words.
         """
-        return replace(self, lower=lower, upper=upper, recalibration=recalibration)
+        return replace(self, lower=lower, upper=upper, recalibration=recalibration, counts=None)
 
     def failures(self, delta: float = 0.001, samples: str = "certified") -> Failures:
         """The number K of failing certificates that is exceeded with probability at most ``delta``.
@@ -227,17 +240,57 @@ class Certificates:
         count = failing(self.n, self.ledger.spent, delta)
         return Failures(count, delta, self.n_certified if samples == "certified" else self.n)
 
+    def averages(self, bins: int = 15) -> bool:
+        """Whether :meth:`claim` averages the noise of the samples: with kinds that allow it, and alpha for each."""
+        from certcal.worst_case import MOST_POOLED_BINS
+
+        if self.familywise or self.predictions != "together" or self.counts is None or self.kind is None:
+            return False
+        return pools_noise(self.kind) and bins <= MOST_POOLED_BINS
+
     def claim(
+        self, bins: int = 15, closed: str = "left", samples: str | None = None, *, edges: Any = None
+    ) -> Certificate:
+        """The calibration error that no perturbations up to the radius exceed on these samples: certify's headline.
+
+        It fails with probability ``alpha`` (as papers count, a third of it) over the noise of all samples. Where draws
+        and kind allow it, their noise is averaged: :func:`certcal.smoothing.pooled_claim`. Else it is
+        :meth:`claim_of_intervals`.
+
+        Parameters
+        ----------
+        bins, closed, edges
+            As for :func:`certcal.metrics.ece`.
+        samples
+            "certified": of the certified samples. "all": of all, those that are not certified being free. By default
+            the first, if some are.
+        """
+        from certcal.smoothing._pooled import averaged_claim
+
+        given: dict[str, Any] = {"bins": bins if edges is None else len(edges) - 1, "closed": closed, "edges": edges}
+        if not self.averages(given["bins"]):
+            return self.claim_of_intervals(**given, samples=samples)
+        return averaged_claim(self, **given, samples=self.counted(samples))
+
+    def counted(self, samples: str | None) -> str:
+        """Which samples a claim is over."""
+        if samples is None:
+            return "certified" if self.n_certified else "all"
+        if choice(samples, ("certified", "all"), "samples") == "certified" and not self.n_certified:
+            raise InputError(f'no sample is certified at radius {self.radius:g}; use samples="all" or a smaller radius')
+        return samples
+
+    def claim_of_intervals(
         self,
         bins: int = 15,
         closed: str = "left",
-        samples: str = "certified",
-        delta: float = 0.001,
+        samples: str | None = None,
+        delta: float | None = None,
         *,
         edges: Any = None,
         adaptive: bool = False,
     ) -> Certificate:
-        """The largest calibration error that perturbations up to the radius can cause on these samples.
+        """The same from the intervals alone: their noise is not averaged, and some of them may fail.
 
         With ``familywise`` all intervals hold together except with probability ``alpha``. Without, more than K of them
         fail with probability at most ``delta``, and the worst case is that of intervals of which any K do not hold;
@@ -245,23 +298,19 @@ class Certificates:
 
         Parameters
         ----------
-        bins, closed
-            As for :func:`certcal.metrics.ece`.
-        samples
-            "certified": of the certified samples. "all": of all, those that are not certified being free.
+        bins, closed, samples, edges
+            As for :meth:`claim`.
         delta
-            Used when alpha is per sample: the probability with which the claim may fail.
-        edges
-            Edges of the bins, or None for equal widths.
+            Used when alpha is per sample: the probability with which the claim may fail; that of a sample by default.
         adaptive
             Whether to claim the equal-mass calibration error with edges recomputed after the attack instead. K failing
             samples move the ranks of the others, and edges may then be K ranks further out.
         """
         from certcal.worst_case import calibration_error, equal_mass_error
 
-        choice(samples, ("certified", "all"), "samples")
-        if samples == "certified" and not self.n_certified:
-            raise InputError(f'no sample is certified at radius {self.radius:g}; use samples="all" or a smaller radius')
+        samples = self.counted(samples)
+        if delta is None:
+            delta = self.alpha / 3 if self.accounting == "published" else self.alpha
         failed = None if self.familywise else self.failures(delta, samples)
         binned: dict[str, Any] = {"bins": bins, "closed": closed}
         error: Any = calibration_error
@@ -315,6 +364,7 @@ def certificates(
     *,
     accounting: str = "ledger",
     together: int = 1,
+    predictions: str = "together",
 ) -> Certificates:
     """Certify predictions and confidences of a smoothed classifier under perturbations of norm up to a radius.
 
@@ -351,6 +401,10 @@ def certificates(
         Number of radii, this one among them, at which certificates are to hold at once. A kind with an event for each
         radius then has that part of its share of alpha at each of them, so that with probability at least 1 - alpha
         the certificate of a sample fails at none. Votes, and kinds with ``all_radii``, have one event for all anyway.
+    predictions
+        "together" shares their part of alpha among the samples, so that the predictions of all that are marked
+        certified hold at once: they are the samples that :meth:`Certificates.claim` is about. "each" gives it to every
+        sample, as papers do and "published" always does.
 
     Returns
     -------
@@ -383,7 +437,10 @@ def certificates(
         alpha, shares = failure_probability(3 * alpha, "alpha"), dict.fromkeys(SHARES, 1)
     ledger = Ledger(equal_part(alpha, len(counts)) if familywise else float(alpha)).split(**shares)
     spent = dict(ledger.entries)
-    radii = certified_radii(counts, spent["prediction"])
+    at_once = (
+        choice(predictions, PREDICTIONS, "predictions") == "together" and not familywise and accounting == "ledger"
+    )
+    radii = certified_radii(counts, prediction_level(alpha, len(counts)) if at_once else spent["prediction"])
     abstained = np.isnan(radii)
     certified = ~abstained & (radii >= distance)
     lower, upper = np.zeros(len(counts)), np.ones(len(counts))
@@ -408,7 +465,15 @@ def certificates(
         counts.earlier,
         accounting=accounting,
         together=radii_at_once,
+        predictions=predictions if accounting == "ledger" else "each",
+        counts=counts,
+        kind=kind,
     )
+
+
+def prediction_level(alpha: float, n: int) -> float:
+    """The level of each limit of a class probability where all of n samples hold at once, from below and above."""
+    return equal_part(dict(Ledger(float(alpha)).split(**SHARES).entries)["prediction"], 2 * n)
 
 
 def checked_ends(found: Any, counts: Counts, name: str) -> tuple[Floats, Floats]:

@@ -241,13 +241,14 @@ class Overview:
     correct
         Samples whose chosen class is the label.
     abstained
-        Samples whose votes do not prove at level ``alpha`` that the chosen class is the likeliest one.
+        Samples whose votes do not prove, at the level that certificates with ``alpha`` give them, that the chosen class
+        is the likeliest one: those that nothing is certified of at radius 0.
     votes
         Draws that voted for the chosen class, averaged over samples.
     invalid
         Draws, in all, for which the model returned no prediction; they count against the class.
     alpha
-        The level of abstention.
+        Of the certificates.
     """
 
     correct: float
@@ -263,9 +264,9 @@ class Overview:
 
 def overview(counts: Counts, alpha: float = 0.001) -> Overview:
     """What a run's counts say at a glance."""
-    from certcal.smoothing.robustness import vote_radii
+    from certcal.smoothing._certificates import certified_radii, prediction_level
 
-    radii = vote_radii(counts.votes, counts.draws, counts.sigma, alpha)
+    radii = certified_radii(counts, prediction_level(alpha, len(counts)))
     return Overview(
         correct=float(np.count_nonzero(counts.predicted == counts.label)) / len(counts),
         abstained=float(np.mean(np.isnan(radii))),

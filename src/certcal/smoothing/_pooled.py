@@ -27,12 +27,13 @@ ends are chosen, and by which signs, is a matter of width only: those that the w
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, failure_probability
+from certcal._checks import choice, failure_probability
 from certcal.binning import CLOSED, assign, edges_for
 from certcal.bounds import clopper_pearson
 from certcal.claims import Certificate, Ledger
@@ -40,14 +41,17 @@ from certcal.smoothing._bands import HistogramRows, Side, shift, tight_above
 from certcal.smoothing._certificates import (
     CONFIDENCE,
     NAME,
+    Certificates,
     assumptions_of,
+    certificates,
     certified_radii,
     check_radius,
     checked_ends,
     equal_part,
+    prediction_level,
 )
 from certcal.smoothing._counts import Counts
-from certcal.smoothing._kinds import DEFAULT_KIND, CertificateKind, equal_draws, kind_name, kind_of
+from certcal.smoothing._kinds import DEFAULT_KIND, CertificateKind, equal_draws, holds_at_all_radii, kind_name, kind_of
 from certcal.smoothing._tangent import lines
 from certcal.worst_case import PooledEnds, calibration_error, pooled_calibration_error
 
@@ -75,13 +79,14 @@ def pooled_claim(
     edges: Any = None,
     samples: str | None = None,
 ) -> Certificate:
-    """The largest calibration error that perturbations up to a radius can cause on these samples.
+    """The calibration error that no perturbations up to a radius exceed on these samples, whose noise is averaged.
 
     What is claimed: except with probability ``delta`` over the noise of all samples and the random splits of their
     draws, the samples that count as certified keep their prediction under every perturbation of norm up to the radius,
     and their calibration error is at most the value, whatever the perturbations are. Why: see the module. It is a claim
     about the data set, not about single samples, and usually smaller than what their intervals allow, since their noise
-    is averaged.
+    is averaged. It is the :meth:`~certcal.smoothing.Certificates.claim` of certificates with alpha = ``delta``, and may
+    be made with any kind.
 
     Parameters
     ----------
@@ -101,22 +106,26 @@ def pooled_claim(
 
     Examples
     --------
-    >>> from certcal.smoothing import certificates
     >>> x = np.random.default_rng(0).beta(8, 1, (200, 1000))
     >>> right = np.arange(200) % 5 > 0
     >>> counts = Counts.from_confidences(x, np.linspace(0.01, 0.99, 99), votes=[1000] * 200, sigma=0.5, correct=right)
-    >>> pooled_claim(counts, 0.5).text, certificates(counts, 0.5).claim().text
+    >>> pooled_claim(counts, 0.5).text, certificates(counts, 0.5).claim_of_intervals().text
     ('0.3845', '0.4345')
     """
-    kind, level = kind_of(confidence), failure_probability(delta, "delta")
-    distance = check_radius(radius)
-    ledger = Ledger(level).split(**SHARES)
+    # Which samples are certified does not depend on the kind, and these intervals take no time.
+    certified = certificates(counts, radius, failure_probability(delta, "delta"), "standard")
+    one = replace(certified, kind=kind_of(confidence))
+    return averaged_claim(one, bins=bins, closed=closed, edges=edges, samples=one.counted(samples))
+
+
+def averaged_claim(one: Certificates, *, bins: int, closed: str, edges: Any, samples: str) -> Certificate:
+    """The claim about the data set that certificates are of: the one behind :meth:`Certificates.claim`."""
+    counts, kind, distance = one.counts, one.kind, one.radius
+    assert counts is not None
+    assert kind is not None
+    ledger = _ledger(one)
     spent = dict(ledger.entries)
-    certified, possible = _membership(counts, distance, level)
-    if samples is None:
-        samples = "certified" if certified.any() else "all"
-    if choice(samples, ("certified", "all"), "samples") == "certified" and not certified.any():
-        raise InputError(f'no sample is certified at radius {distance:g}; use samples="all" or a smaller radius')
+    certified, possible = one.certified, _membership(counts, distance, one.alpha)[1]
     correct = counts.predicted == counts.label
     pooled = _Pool.of(counts, distance / counts.sigma, spent["sum_of_the_ends"], bins)
     end = np.where(possible, pooled.end, 0).astype(np.int8)
@@ -142,9 +151,19 @@ def pooled_claim(
     if edges is not None:
         settings["edges"] = "given"
     settings |= {"certified": "together", "noise": "averaged over the samples"}
+    if one.together > 1:
+        settings["radii that hold together"] = one.together
     n = int(np.count_nonzero(certified)) if samples == "certified" else len(counts)
     rests = assumptions_of(counts, kind_name(kind), split=True)
     return Certificate(NAME, value, "upper", distance, ledger, n, rests, settings)
+
+
+def _ledger(one: Certificates) -> Ledger:
+    """How alpha is spent at one of the radii that hold together; what is an event for all of them is spent once."""
+    shares = Ledger(one.alpha).split(**SHARES).entries
+    once = {"predictions", *(["limits_of_the_ends"] if one.kind and holds_at_all_radii(one.kind) else [])}
+    parts = ((name, part if name in once else equal_part(part, one.together)) for name, part in shares)
+    return Ledger(one.alpha, tuple(parts))
 
 
 def certified_together(counts: Counts, radius: float, delta: float = 0.001) -> NDArray[np.bool_]:
@@ -156,7 +175,7 @@ def _membership(counts: Counts, radius: float, delta: float) -> tuple[NDArray[np
     """Which samples are certified, and whose class probability may be at least what certifies."""
     from scipy.special import ndtr
 
-    level = equal_part(dict(Ledger(delta).split(**SHARES).entries)["predictions"], 2 * len(counts))
+    level = prediction_level(delta, len(counts))
     certified = np.nan_to_num(certified_radii(counts, level), nan=-1.0) >= radius
     possible = np.asarray(clopper_pearson(counts.votes, counts.draws, level, side="upper").upper)
     return certified, certified | (possible >= float(ndtr(radius / counts.sigma)))

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from certcal.worst_case.baselines import ComparedMethod
 
 INTERVALS = ".parquet"
+# Ends the keys of what is computed from the intervals of a run alone.
+IF_ALL_HOLD = "_where_every_certificate_holds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +56,8 @@ class CertifiedAt:
     certificates
         The intervals of a run's samples; None for a table.
     claim
-        Of a run: what no perturbation up to the radius can make the calibration error exceed, the noise of the samples
-        being averaged or, with other certificates, what those that fail can add. Of the samples that are certified
-        together, or of all when none is.
+        Of a run: what no perturbation up to the radius can make the calibration error exceed
+        (:meth:`certcal.smoothing.Certificates.claim`). Of the certified samples, or of all when none is.
     methods
         The exact worst case and what the published methods reach, when a comparison was asked for.
     adaptive
@@ -78,7 +79,7 @@ class CertifiedAt:
 
     @property
     def headline(self) -> Certificate | WorstCase:
-        """The claim about the calibration error: of a run its certificate, of a table the worst case."""
+        """The one number that is called the calibration error on these samples: of a table, its worst case."""
         return self.claim or self.worst or self.summary["calibration_error"].worst_all
 
     @property
@@ -87,9 +88,14 @@ class CertifiedAt:
         return self.claim is not None and "noise" in self.claim.settings
 
     @property
+    def worst_apart(self) -> WorstCase | None:
+        """The worst case inside all intervals of a run, where it differs from the claim, which need not rest on all."""
+        return None if self.claim is None or self.worst is None or self.worst.value == self.claim.value else self.worst
+
+    @property
     def of_certified(self) -> bool:
-        """Whether the headline is about certified samples; of all, where none is certified or none together."""
-        return bool(self.summary.n_certified) and (self.claim is None or self.claim.settings["samples"] == "certified")
+        """Whether the headline is about certified samples; of all, where none is certified."""
+        return bool(self.summary.n_certified)
 
     @property
     def population(self) -> Bound:
@@ -122,17 +128,25 @@ class CertifiedAt:
 
     def claims(self) -> list[tuple[str, str, Any]]:
         """Every claim with its key and the samples it is over, "certified" or "all"."""
-        found = list[tuple[str, str, Any]](self.summary.claims())
-        if self.claim is not None:
-            found.append(("claimed_calibration_error", str(self.claim.settings["samples"]), self.claim))
-        if self.adaptive is not None:
-            found.append(("claimed_equal_mass_error", str(self.adaptive.settings["samples"]), self.adaptive))
+        found: list[tuple[str, str, Any]] = []
+        for key, samples, claim in self.summary.claims():
+            found.append((self._key(key), samples, claim))
+        for key, claim in (("calibration_error", self.claim), ("equal_mass_error", self.adaptive)):
+            if claim is not None:
+                found.append((key, str(claim.settings["samples"]), claim))
         return found
+
+    def _key(self, key: str) -> str:
+        """The key of one of the summary's numbers; where a claim has the name, it says what it takes for granted."""
+        taken = self.claim is not None and key in ("calibration_error", "equal_mass_error")
+        return f"{key}{IF_ALL_HOLD}" if taken else key
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        document: dict[str, Any] = {"radius": self.radius, "group": self.group, **self.summary.to_dict()}
+        document: dict[str, Any] = {"radius": self.radius, "group": self.group}
+        document |= {self._key(key): value for key, value in self.summary.to_dict().items()}
         document["information"]["verdict"] = self.summary.information.verdict_at(self.radius_text)
+        document["headline"] = self.headline.sentence
         if self.claim is not None:
             document |= {"mean_width": self.width, "claim": self.claim.to_dict()}
         if self.adaptive is not None:
@@ -178,12 +192,13 @@ class Certification(Result):
     >>> import certcal
     >>> c = certcal.certify({"lower": [0.5, 0.25], "upper": [0.75, 0.5], "correct": [1, 0]}, bins=5)
     >>> c
-    <Certification of table: 2 samples, calibration error at most 0.4501>
+    <Certification of table: 2 samples, certified accuracy 0.5000, calibration error at most 0.4501>
     >>> c.at().summary.accuracy.text
     '0.5000'
     """
 
     view: ClassVar[str] = "certcal.report.views.certification"
+    schema_version: ClassVar[int] = 2
     forms: ClassVar[Sequence[str]] = (*Result.forms, INTERVALS)
 
     source: str
@@ -243,7 +258,9 @@ class Certification(Result):
     def __repr__(self) -> str:
         one = self.at()
         where = f" at radius {one.radius_text}" if one.radius_text else ""
-        said = f"calibration error at most {one.headline.text}{where}"
+        share = "" if self.binary else f"certified accuracy {one.summary.accuracy.text}, "
+        over = "" if one.summary.n_certified in (0, one.summary.n) else f" on {one.summary.n_certified:,} certified"
+        said = f"{share}calibration error at most {one.headline.text}{over}{where}"
         return f"<Certification of {self.source}: {counted(one.summary.n, 'sample')}, {said}>"
 
     @property
@@ -289,8 +306,22 @@ class Certification(Result):
             "source": self.source,
             "n": self.n,
             **self.about,
+            "headline": self._headline(),
             "conventions": {**self.conventions, "bins_are": BRACKETS[str(self.conventions["closed"])]},
             "results": [line.to_dict() for line in self.lines],
+        }
+
+    def _headline(self) -> dict[str, Any]:
+        """The calibration error and what it must be read beside, at the headline's radius, for machines."""
+        one = self.at()
+        return {
+            "calibration_error": one.headline.value,
+            "text": one.headline.text,
+            "samples": "certified" if one.of_certified else "all",
+            "n": one.headline.n,
+            one.summary.accuracy.name.replace(" ", "_"): one.summary.accuracy.value,
+            "radius": one.radius,
+            "sentence": one.headline.sentence,
         }
 
     def columns(self) -> Mapping[str, Sequence[Any]]:

@@ -15,27 +15,23 @@ from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal.binning import check_edges, equal_mass_edges
-from certcal.claims import Certificate
 from certcal.data import IntervalTable, read_intervals
 from certcal.smoothing import (
     ACCOUNTINGS,
     CONFIDENCES,
     DEFAULT_KIND,
-    Certificates,
+    IF_ALL_HOLD,
     Counts,
     Manifest,
     Run,
     certificates,
     kind_name,
     open_run,
-    pooled_claim,
-    pools_noise,
     usable_counts,
 )
 from certcal.verbs.certification import Certification, CertifiedAt
 from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, chosen_radii, describe_run
 from certcal.verbs.verify import Verification
-from certcal.worst_case import MOST_POOLED_BINS
 
 MOST_RADII, MOST_BINS = 1000, 10_000
 EDGES = ("equal-width", "equal-mass")
@@ -279,12 +275,12 @@ def _of_counts(
     for radius in radii:
         for kind in kinds:
             one = certificates(counts, radius, alpha, kind, settings.familywise, **settings.counted(len(radii)))
-            binned: dict[str, Any] = {"bins": settings.bins, "closed": settings.closed, "delta": alpha}
-            binned["samples"] = "certified" if one.n_certified else "all"
-            claim = _claim(counts, kind, one, settings, binned | {"edges": placed.get("edges")}, len(radii))
-            group = one.confidence if several else None
-            line = CertifiedAt(radius, group, one.summary(**placed), one, claim)
-            lines.append(replace(line, adaptive=one.claim(**binned, adaptive=True)) if settings.adaptive else line)
+            claim = one.claim(settings.bins, settings.closed, edges=placed.get("edges"))
+            line = CertifiedAt(radius, one.confidence if several else None, one.summary(**placed), one, claim)
+            if settings.adaptive:
+                recomputed = one.claim_of_intervals(settings.bins, settings.closed, adaptive=True)
+                line = replace(line, adaptive=recomputed)
+            lines.append(line)
             progress.advance(1)
     if settings.compare:
         clean = counts.confidence_estimates().values if settings.grid else None
@@ -313,22 +309,6 @@ def _of_counts(
         counts=counts,
         manifest=manifest,
     )
-
-
-def _claim(
-    counts: Counts, kind: Any, one: Certificates, settings: CertifySettings, binned: Mapping[str, Any], radii: int
-) -> Certificate:
-    """The claim about the data set, with its noise averaged unless other certificates or accounts are asked for."""
-    others = settings.familywise or settings.accounting != "ledger" or settings.bins > MOST_POOLED_BINS
-    if others or not pools_noise(kind):
-        return one.claim(**binned)
-    options = {name: value for name, value in binned.items() if name != "samples"}
-    if settings.together:  # an event for each radius: their parts add up to what one of them would have
-        options["delta"] = math.nextafter(options["delta"] / radii, 0.0)
-    claim = pooled_claim(counts, one.radius, confidence=kind, **options)
-    if not settings.together:
-        return claim
-    return replace(claim, settings={**claim.settings, "radii that hold together": radii})
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
@@ -360,6 +340,7 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
         arrays = (part.lower, part.upper, part.correct)
         shared = placed if part.group is None else placed | share
         summary = certified(*arrays, certified=part.certified, alpha=alpha, binary=table.binary, **shared)
+        summary = summary if table.origin is None else summary.called("calibration_error", IF_ALL_HOLD)
         line = CertifiedAt(None if part.radius is None else float(part.radius), part.group, summary)
         compared = settings.compare and part.group is None
         lines.append(_compared(line, settings, progress, part, placed) if compared else line)

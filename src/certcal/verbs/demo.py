@@ -121,9 +121,8 @@ class Demo(Result):
         """Plain values for JSON."""
         compared: list[dict[str, Any]] = []
         for one in self.kinds.lines:
-            value = one.worst or one.summary["calibration_error"].worst_all
             entry = {"certificate": one.kind, "radius": one.radius, "mean_width": one.width}
-            compared.append({**entry, "calibration_error": value.to_dict()})
+            compared.append({**entry, "calibration_error": one.headline.to_dict()})
         found = {
             "attacked": None if self.attack is None else self.attack.to_dict(),
             "certified": self.certification.to_dict(),
@@ -260,7 +259,6 @@ def _attacked(network: EmbeddedNetwork, certified: Certification) -> DemoAttack 
     from certcal.attacks import Ace, perturb
     from certcal.metrics import ece
     from certcal.models import wrap
-    from certcal.smoothing import certified_together
 
     one, settings = certified.at(), certified.settings
     assert one.certificates is not None
@@ -282,8 +280,7 @@ def _attacked(network: EmbeddedNetwork, certified: Certification) -> DemoAttack 
         pair = predictions.confidence[rows], predictions.correct[rows]
         return ece(*pair, settings.bins, closed=settings.closed)
 
-    assert certified.counts is not None
-    rows = certified_together(certified.counts, one.radius, certified.conventions["alpha"])
+    rows = one.certificates.certified
     return DemoAttack(
         found.name,
         one.radius,

@@ -59,19 +59,19 @@ class CertifiedRange:
 
     def with_settings(self, more: Mapping[str, Any]) -> CertifiedRange:
         """The same with more settings in its sentences."""
-
-        def told(each: WorstCase | None) -> Any:
-            return None if each is None else replace(each, settings={**each.settings, **more})
-
-        return CertifiedRange(told(self.worst), told(self.worst_all), told(self.best))
+        return self._each(lambda each: replace(each, settings={**each.settings, **more}))
 
     def of_scores(self) -> CertifiedRange:
         """The same in the words of a binary score."""
-        worst, everywhere, best = (
-            None if each is None else replace(each, of="scores") for each in (self.worst, self.worst_all, self.best)
-        )
-        assert everywhere is not None
-        return CertifiedRange(worst, everywhere, best)
+        return self._each(lambda each: replace(each, of="scores"))
+
+    def called(self, name: str) -> CertifiedRange:
+        """The same under another name."""
+        return self._each(lambda each: replace(each, name=name))
+
+    def _each(self, change: Callable[[WorstCase], WorstCase]) -> CertifiedRange:
+        worst, best = (None if each is None else change(each) for each in (self.worst, self.best))
+        return CertifiedRange(worst, change(self.worst_all), best)
 
     @property
     def lowest(self) -> float | None:
@@ -157,6 +157,10 @@ class CertifiedSummary:
         object.__setattr__(self, "ranges", Frozen(self.ranges))
         object.__setattr__(self, "settings", Frozen(self.settings))
 
+    def called(self, metric: str, name: str) -> CertifiedSummary:
+        """The same where one of the ranges has another name."""
+        return replace(self, ranges={**self.ranges, metric: self.ranges[metric].called(name)})
+
     @property
     def skill(self) -> CertifiedValue:
         """Certified skill, 1 - (certified Brier score) / (Brier score of the best constant confidence).
@@ -172,7 +176,8 @@ class CertifiedSummary:
         error = self["calibration_error"].worst
         return (
             f"CertifiedSummary(n={self.n}, n_certified={self.n_certified}, {self._share}={self.accuracy.text}, "
-            f"calibration_error={'undefined' if error is None else error.text})"
+            f"{self['calibration_error'].worst_all.name.replace(' ', '_')}="
+            f"{'undefined' if error is None else error.text})"
         )
 
     def _repr_html_(self) -> str:

@@ -74,8 +74,7 @@ _ACCURACY = {
 }
 # A name has the same look in every chart.
 _LOOKS = {
-    "claimed": 1,
-    "claimed, with certificates that fail": 1,
+    "where every certificate holds": 1,
     "bound for the population": 2,
     "without a perturbation": 3,
 }
@@ -89,7 +88,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     several, shown = len(found.lines) > 1, 1 if found.binary else 2
     curves = _curves(found, frames) if len(frames) > 1 else []
     information, parts = one.summary.information, _brier_parts(one)
-    headline: list[Block] = [_headline(found, one)]
+    headline: list[Block] = [_headline(found, one), *([] if found.binary else [Text(_beside_headline(one))])]
     if not one.summary.n_certified:
         headline.append(Text("No sample is certified at this radius, so nothing better is claimed."))
     sections = [
@@ -155,8 +154,13 @@ def _over(one: CertifiedAt) -> str:
         return f"on these {counted(summary.n, 'sample')}"
     if not one.of_certified:
         return f"on all {summary.n:,} samples"
-    n = summary.n_certified if one.claim is None else one.claim.n
-    return f"on the {n:,} certified sample{'' if n == 1 else 's'}"
+    return f"on the {counted(summary.n_certified, 'certified sample')}"
+
+
+def _beside_headline(one: CertifiedAt) -> str:
+    """How many samples keep their correct class: without it, few that are certified look like a good model."""
+    said, left = capital(one.summary.accuracy.sentence), one.summary.n - one.summary.n_certified
+    return f"{said} The calibration error leaves the other {left:,} out." if left and one.of_certified else said
 
 
 def _headline(found: Certification, one: CertifiedAt) -> Claim:
@@ -167,6 +171,7 @@ def _headline(found: Certification, one: CertifiedAt) -> Claim:
         radius = "The claim holds under every change of the inputs of Euclidean length up to the radius."
         meaning = f"{CALIBRATION_ERROR} {radius}"
         return Claim.of(one.claim, f"{what} of the smoothed classifier", over=_over(one), meaning=meaning)
+    what += " where every certificate holds" if found.origin is not None else ""
     made = Claim.of(one.headline, what, over=_over(one), meaning=calibration_error(_task(found)))
     made = replace(made, probability=_SCORES_INSIDE) if found.binary else made
     alpha = found.conventions["alpha"]
@@ -181,25 +186,23 @@ def _task(found: Certification) -> str | None:
 def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
     summary, population = one.summary, one.population
     over = "certified samples" if summary.n_certified and not found.binary else "all samples"
-    error = one.worst or summary["calibration_error"].worst_all
     brier = summary["brier_score"].worst or summary["brier_score"].worst_all
     level = f"except with probability {short_text(population.delta, 'upper')}"
     numbers = [
         KeyNumber("samples", f"{summary.n:,}", () if found.binary else (f"{summary.n_certified:,} certified",)),
         KeyNumber(summary.accuracy.name, summary.accuracy.text, ("on these samples" if found.binary else "at least",)),
-        KeyNumber("calibration error", one.headline.text, ("at most", over if one.of_certified else "all samples")),
-        KeyNumber("where all certificates hold", error.text, ("at most", over)),
+        KeyNumber("calibration error", one.headline.text, ("at most", over)),
         KeyNumber("in the population", population.text, ("at most", level)),
         KeyNumber("Brier score", brier.text, ("at most", over)),
         KeyNumber("certified skill", summary.skill.text, ("at least",)),
     ]
-    if not _pays(found, one):
-        del numbers[3]
+    if one.worst_apart is not None:
+        numbers.insert(3, KeyNumber("where every certificate holds", one.worst_apart.text, ("at most",)))
     if math.isnan(summary.skill.value):
         numbers[-1] = KeyNumber("certified skill", NOTHING, ("undefined",))
     note = (
-        f"At radius {one.radius_text}: the largest that was asked for, or half of sigma when none was. It must not be "
-        "chosen by its results."
+        f"At radius {one.radius_text}: the largest that was asked for, or half of sigma when none was; not to be "
+        "chosen by results."
     )
     return KeyNumbers(numbers, "" if found.counts is None else note)
 
@@ -226,18 +229,10 @@ def _said(found: Certification, line: CertifiedAt, clean: Any) -> str:
     if line.worst is None:
         return f"{where}no sample is certified, so there is nothing to draw."
     before = "" if clean is None else f"{number(clean.ece)} (estimate) without a perturbation, "
-    failing = f" ({line.claim.text} with certificates that fail)" if _pays(found, line) and line.claim else ""
-    if line.averaged and line.claim:
-        whose = "" if line.of_certified else ", over all samples"
-        failing = f" of the intervals ({line.claim.text} with their noise averaged{whose})"
     certified = f"; {line.summary.n_certified:,} of {line.summary.n:,} samples certified"
     certified = "" if found.binary else certified
-    said = f"calibration error {before}at most {line.worst.text} in the worst case{failing}{certified}."
+    said = f"calibration error {before}at most {line.headline.text} in the worst case{certified}."
     return f"{where}{said}" if where else capital(said)
-
-
-def _pays(found: Certification, line: CertifiedAt) -> bool:
-    return line.claim is not None and not found.settings.familywise and not line.averaged
 
 
 def _diagrams(found: Certification, line: CertifiedAt, axis: Any) -> list[Chart]:
@@ -245,11 +240,11 @@ def _diagrams(found: Certification, line: CertifiedAt, axis: Any) -> list[Chart]
     worst = reliability_chart(
         line.worst_bins,
         "Worst case",
-        caption=f"{capital(words)} inside the certified intervals that reach the worst calibration error; no others "
-        f"are worse. {SCORE_SIGNS if found.binary else SIGNS}",
+        caption=f"No {words} inside the certified intervals are worse. {SCORE_SIGNS if found.binary else SIGNS}",
         signs=None if line.worst is None else line.worst.signs,
         axis=axis,
         relation="at most",
+        name="ECE" if line.worst_apart is None else "ECE where every certificate holds",
         task=task,
     )
     if found.counts is None:
@@ -289,7 +284,9 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
         "Calibration error (ECE), all samples",
         lines,
         {
-            "worst case of these samples": [line.summary["calibration_error"].worst_all for line in lines],
+            "where every certificate holds" if found.counts is not None else "on these samples": [
+                line.summary["calibration_error"].worst_all for line in lines
+            ],
             "bound for the population": [line.summary.population_all for line in lines],
         },
         "upper",
@@ -326,14 +323,15 @@ def _stepped(chart: Chart, lines: Sequence[CertifiedAt]) -> Chart:
 
 
 def _beside(line: CertifiedAt) -> tuple[str, str]:
-    return line.summary.accuracy.text, NOTHING if line.worst is None else line.worst.text
+    return line.summary.accuracy.text, line.headline.text if line.of_certified else NOTHING
 
 
 def _error_chart(found: Certification, lines: Sequence[CertifiedAt], cursor: Cursor | None, group: str = "") -> Chart:
-    series: dict[str, Sequence[Any]] = {"worst case of these samples": [line.worst for line in lines]}
-    if found.counts is not None:
-        claimed = "claimed, with certificates that fail" if _pays(found, lines[0]) else "claimed"
-        series[claimed] = [line.claim if line.of_certified else None for line in lines]
+    series: dict[str, Sequence[Any]] = {
+        "on these samples": [line.headline if line.of_certified else None for line in lines]
+    }
+    if any(line.worst_apart is not None for line in lines):
+        series["where every certificate holds"] = [line.worst for line in lines]
     series["bound for the population"] = [line.summary.population for line in lines]
     if found.counts is not None:
         series["without a perturbation (estimate)"] = [found.clean_bins(line.radius) for line in lines]
@@ -471,7 +469,8 @@ def _notes(found: Certification) -> list[str]:
             "table, with certified = 0."
         )
     if found.origin is not None:
-        notes.append(f"The intervals are {found.origin.sentence}.")
+        said = " Certify the run itself to have its noise averaged, too." if found.origin.run is not None else ""
+        notes.append(f"The intervals are {found.origin.sentence}.{said}")
     return notes
 
 

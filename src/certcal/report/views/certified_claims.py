@@ -40,8 +40,12 @@ def values_table(found: Certification, lines: Sequence[CertifiedAt], frames: Map
             Column(CERTIFIED_NAMES[accuracy], "bound", None if found.binary else "lower"),
             lambda line: line.summary.accuracy,
         ),
-        (True, Column("ECE", "bound", "upper"), worst("calibration_error")),
-        (claimed, Column("ECE, claimed", "bound", "upper", 4), lambda line: line.claim if line.of_certified else None),
+        (True, Column("ECE", "bound", "upper"), lambda line: line.headline if line.of_certified else None),
+        (
+            any(line.worst_apart is not None for line in lines),
+            Column("ECE, if all hold", "bound", "upper", 4),
+            worst("calibration_error"),
+        ),
         (found.settings.adaptive, Column("AdaECE", "bound", "upper", 4), worst("equal_mass_error")),
         (partly, Column("ECE, all", "bound", "upper", 5), lambda line: line.summary["calibration_error"].worst_all),
         (True, Column("ECE, population", "bound", "upper", 6), lambda line: line.summary.population),
@@ -106,10 +110,10 @@ def claims_table(one: CertifiedAt) -> Table:
     row("skill of the best monotone map", summary.information.best_skill)
     metric("nll")
     rows.append(Heading("Calibration error"))
+    ece = f"ECE, {summary.settings['bins']} bins"
     if one.claim is not None:
-        claim = one.claim
-        row("claimed_calibration_error", *(("", claim) if one.of_certified else ("", "", "", claim)))
-    metric("calibration_error", f"ECE, {summary.settings['bins']} bins, exact")
+        row(ece, *(("", one.claim) if one.of_certified else ("", "", "", one.claim)))
+    metric("calibration_error", f"{ece}, exact" if one.claim is None else "where every certificate holds")
     metric("mce")
     if "equal_mass_error" in summary.ranges:
         metric("equal_mass_error", "AdaECE, edges recomputed, bound")
@@ -119,9 +123,7 @@ def claims_table(one: CertifiedAt) -> Table:
         ]
         row("AdaECE that some confidences have", reached[0] or "undefined", "", reached[1] or "")
         if one.adaptive is not None:
-            row(
-                "claimed_equal_mass_error", *(("", one.adaptive) if summary.n_certified else ("", "", "", one.adaptive))
-            )
+            row("equal_mass_error", *(("", one.adaptive) if summary.n_certified else ("", "", "", one.adaptive)))
     metric("ks_error")
     rows.append(Heading("The same ECE in the population"))
     level = short_text(summary.settings["delta"], "upper")
@@ -136,7 +138,8 @@ def computed_table(one: CertifiedAt) -> Table:
     rows: list[list[Cell]] = []
     for key, samples, claim in one.claims():
         value = f"{relation_of(claim)} {text_of(claim)}".strip()
-        rows.append([CERTIFIED_NAMES[key], kind_of(claim), samples, claim.n, value, CERTIFIED[key]])
+        how = CERTIFIED[f"claimed_{key}" if claim is one.claim or claim is one.adaptive else key]
+        rows.append([CERTIFIED_NAMES[key], kind_of(claim), samples, claim.n, value, how])
     columns = (
         Column("claim"),
         Column("kind"),

@@ -76,8 +76,8 @@ def influential(found: Certification, one: CertifiedAt, images: Any) -> list[Blo
             row.insert(0, Picture(_shrunk(inputs[each.index // every]), said))
         rows.append([*row, each.contribution])
     said = (
-        f"The contributions of all samples add up to the worst calibration error, at most {one.worst.text}. A sample "
-        "adds most when it is wrong and its confidence can be high, or right and its confidence can be low."
+        f"Contributions add up to {one.worst.text}, where every certificate holds. A sample adds most when it is wrong "
+        "and can be confident, or right and can be unsure."
     )
     first = Table(columns, rows[:_SHOWN], f"The samples that add most at radius {one.radius_text}", note)
     rest = rows[_SHOWN:]
@@ -184,11 +184,13 @@ def failure_probabilities(one: CertifiedAt) -> list[Block]:
     assert found is not None
     assert one.claim is not None
     each = "its share of a probability for all samples together" if found.familywise else "a probability of its own"
+    at_once = found.predictions == "together" and not found.familywise
+    said = " The predictions of all certified samples hold at once: their part is shared among the samples."
     return [
         Text(
             f"The certificate of each sample may fail over the noise with {each}. It is spent on the votes for the "
-            "predicted class, and on the lower and the upper end of the confidence interval. The bound for the "
-            "population may also fail over the draw of the samples; its share is its own."
+            f"predicted class, and on the lower and the upper end of the confidence interval.{said if at_once else ''} "
+            "The bound for the population may also fail over the draw of the samples; its share is its own."
         ),
         _ledger(found.ledger, "Certificate of one sample"),
         _ledger(one.claim.ledger, "Claim of the headline"),
@@ -249,15 +251,15 @@ def run_notes(found: Certification) -> list[str]:
         notes.append(f"All {one.n:,} certificates hold together{where} except with probability {alpha} over the noise.")
     elif found.at().averaged:
         notes.append(
-            f"The claim averages the noise of the samples and fails with probability at most {alpha}. So may each "
-            "certificate; other numbers hold where the certificates do, and familywise makes all hold."
+            f"The claim averages the noise of the samples and fails with probability at most {alpha}. Other numbers "
+            "take it that no certificate failed; each may, with that probability, and familywise pays for it."
         )
     else:
         failed = one.failures(found.conventions["alpha"]).count
         notes.append(
             f"Each certificate may fail with probability {alpha} over the noise; more than {failed:,} of {one.n:,} "
-            f"fail with probability at most {alpha}, and what {failed:,} can add to the ECE is in the claim. The other "
-            "numbers on these samples hold where the certificates do; familywise makes all hold."
+            f"fail with probability at most {alpha}, and what {failed:,} can add to the ECE is in the claim. Other "
+            "numbers on these samples take it that no certificate failed; familywise pays for it."
         )
     if len(kinds) > 1:
         notes.append(
@@ -269,7 +271,7 @@ def run_notes(found: Certification) -> list[str]:
         own = [name for name, kind in zip(found.kinds, kinds, strict=True) if not holds_at_all_radii(kind)]
         what = [*(["claims"] * claimed), *([f"certificates by {', '.join(own)}"] * bool(own))]
         notes.append(
-            f"{capital(' and '.join(what))} fail at each radius on their own; with together they share alpha and hold "
-            "at all radii at once."
+            f"{capital(' and '.join(what))} fail at each radius on their own; with together they hold at all radii at "
+            "once."
         )
     return [*notes, _NOISE[one.noise]]
