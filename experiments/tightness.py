@@ -88,7 +88,7 @@ def claims(counts: Counts) -> dict[str, list[float]]:
     """Per radius: what can be claimed of the whole data set with probability 1 - ALPHA, in each of three ways."""
     return {
         "tangent, failing certificates counted": [
-            certificates(counts, radius, ALPHA, "tangent").claim(delta=ALPHA).value for radius in RADII
+            certificates(counts, radius, ALPHA, "tangent").claim_of_intervals().value for radius in RADII
         ],
         "tangent, familywise": [
             certificates(counts, radius, ALPHA, "tangent", familywise=True).claim().value for radius in RADII

@@ -221,17 +221,18 @@ MUTATIONS = (
     ),
     mutation(
         "averaged noise: predictions without the union over samples",
-        "smoothing/_pooled.py",
-        '["predictions"], 2 * len(counts))',
-        '["predictions"], 2)',
+        "smoothing/_certificates.py",
+        '["prediction"], 2 * n)',
+        '["prediction"], 2)',
         "tests/smoothing/test_pooled.py::test_predictions_fail_with_just_the_probability_that_the_ledger_gives_them",
     ),
     mutation(
         "averaged noise: predictions with the level of one limit of two",
-        "smoothing/_pooled.py",
-        '["predictions"], 2 * len(counts))',
-        '["predictions"], len(counts))',
+        "smoothing/_certificates.py",
+        '["prediction"], 2 * n)',
+        '["prediction"], n)',
         "tests/smoothing/test_pooled.py::test_predictions_fail_with_just_the_probability_that_the_ledger_gives_them",
+        "tests/smoothing/test_certificates.py::test_the_ledger_adds_up_to_alpha_and_familywise_to_alpha_for_all_samples",
     ),
     mutation(
         "averaged noise: the limits of the ends with 2N for 4N",
@@ -344,6 +345,20 @@ MUTATIONS = (
         "population_bound(worst, delta - spent, alpha, certified_fraction=fraction)",
         "population_bound(worst, delta, alpha, certified_fraction=fraction)",
         "tests/worst_case/test_summary.py::test_failing_certificates_are_paid_for_with_a_bound_on_the_certified_share",
+    ),
+    mutation(
+        "averaged noise: radii that hold together each have all of the sum's share",
+        "smoothing/_pooled.py",
+        "part if name in once else equal_part(part, one.together)",
+        "part",
+        "tests/verbs/test_headline.py::test_radii_that_hold_together_pay_once_for_what_is_one_event",
+    ),
+    mutation(
+        "headline: JSON names the worst case of the intervals",
+        "verbs/certification.py",
+        'document["headline"] = self.headline.sentence',
+        'document["headline"] = self.summary.headline.replace(" where every certificate holds", "")',
+        "tests/verbs/test_headline.py::test_every_door_has_one_calibration_error_over_one_set_of_samples",
     ),
     # ------------------------------------------------------------------------------------------------ claims and ledger
     mutation(
