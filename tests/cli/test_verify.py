@@ -32,6 +32,9 @@ def test_the_command_writes_intervals_that_certify_reads(files: Path, tmp_path: 
     found = json.loads(done.out)
     assert found["box"]["at_most"] == 1
     assert found["results"][0]["n"] == 300
+    origin = found["provenance"]
+    assert "xgboost" in origin["versions"]
+    assert [Path(each["name"]).name for each in origin["inputs"]] == ["model.json", "loans.csv"]
     conditions = ["age stays a whole number", "age stays at least 18"]
     assert found["assumptions"][1:] == conditions
     again = certcal_command("certify", tmp_path / "intervals.parquet")

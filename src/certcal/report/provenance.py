@@ -15,11 +15,8 @@ import certcal
 from certcal._json import plain
 
 _RELEVANT = ("numpy", "scipy", "numba", "pyarrow")
-# Packages that stand behind some numbers, by the module that is loaded where they do.
-_WHERE_USED = {
-    **{name: name for name in ("torch", "onnxruntime", "xgboost", "lightgbm", "ray", "safetensors")},
-    "sklearn": "scikit-learn",
-}
+# Modules that stand behind some numbers, where they are loaded; their packages may have other names (xgboost-cpu).
+_WHERE_USED = ("torch", "onnxruntime", "xgboost", "lightgbm", "sklearn", "ray", "safetensors")
 
 
 @dataclass(frozen=True)
@@ -48,12 +45,13 @@ class Provenance:
     ) -> Provenance:
         """Provenance of what this process computes now: date and versions are filled in."""
         found = {"certcal": certcal.__version__, "python": platform.python_version()}
-        used = [package for module, package in _WHERE_USED.items() if module in sys.modules]
-        for name in (*_RELEVANT, *used):
+        for name in _RELEVANT:
             try:
                 found[name] = metadata.version(name)
             except metadata.PackageNotFoundError:
                 continue
+        loaded = {name: getattr(sys.modules.get(name), "__version__", None) for name in _WHERE_USED}
+        found |= {name: str(told) for name, told in loaded.items() if told is not None}
         now = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
         return cls(
             command=None if command is None else tuple(command),
