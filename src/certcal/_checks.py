@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from certcal._threads import map_blocks
 
 Entry = TypeVar("Entry", bound=np.generic)
+Called = TypeVar("Called")
 
 # Rows of a probability matrix must sum to one within these tolerances. Softmax in float32 over 1000 classes is off by
 # about 1e-6; tables written with four decimals by about 1e-4 times a few classes.
@@ -390,7 +391,10 @@ def bin_count(bins: Any, name: str = "bins") -> int:
 
 def bin_counts(bins: Any, name: str = "bins") -> tuple[int, ...]:
     """One number of bins or several, without repetition."""
-    several = list(bins) if hasattr(bins, "__iter__") and not isinstance(bins, str) else [bins]
+    try:
+        several = [bins] if isinstance(bins, str) else list(bins)
+    except TypeError:  # one number, or an array without dimensions
+        several = [bins]
     if not several:
         raise InputError(f"{name} is empty; pass at least one number of bins")
     return tuple(dict.fromkeys(bin_count(count, name) for count in several))
@@ -416,6 +420,30 @@ def share(value: Any, name: str, remedy: str) -> float:
     if not 0 < number < 1:
         raise InputError(f"{name} is {value}; {remedy}")
     return number
+
+
+def real(value: Any, name: str, remedy: str) -> float:
+    """A number; NaN and infinities are some."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} is {shortened(value)}; {remedy}") from None
+
+
+def flag(value: Any, name: str) -> bool:
+    """True or False, and nothing that merely counts as one of them."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} is {shortened(value)}; pass True or False")
+    return value is True or value is np.True_
+
+
+def function(value: Called, name: str, remedy: str) -> Called:
+    """Something that can be called."""
+    if not callable(value):
+        raise InputError(f"{name} is {shortened(value)}; {remedy}")
+    return value
 
 
 def failure_hint(number: float) -> str:

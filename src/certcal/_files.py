@@ -9,10 +9,18 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from certcal._checks import InputError
+from certcal._checks import InputError, shortened
 from certcal._durable import open_regular
+
+
+def path_of(value: Any, name: str = "path") -> Path:
+    """The name of a file or folder."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise InputError(f"{name} is {shortened(value)}; pass the name of a file or folder") from None
 
 
 def read_bytes(path: Path, most: int, kind: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar, cast
@@ -91,13 +92,31 @@ class Settings:
             if value is None and (spec.optional or each.default is None):
                 continue
             if spec.many:
-                values = (
-                    [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(cast("Any", value))
-                )
+                values = _several(value)
                 value = tuple(check_setting(each.name, one, spec) for one in values)
             else:
                 value = check_setting(each.name, value, spec)
             object.__setattr__(self, each.name, value)
+
+
+def _several(value: Any) -> list[Any]:
+    """One value or several; an array without dimensions is one, although it says that it can be gone through."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [value]
+    try:
+        return list(cast("Iterable[Any]", value))
+    except TypeError:
+        return [value]
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what cannot be told how far work is, before any work is done."""
+    if not all(callable(getattr(progress, name, None)) for name in ("stage", "say", "advance")):
+        raise InputError(
+            f"{shortened(progress)} cannot be told how far the work is",
+            argument="progress",
+            remedy="leave it out, or pass an object with stage, say and advance",
+        )
 
 
 def check_arguments(given: Iterable[str], known: Sequence[str], roles: Sequence[str] = ()) -> None:
@@ -158,9 +177,12 @@ def _refused(number: float, kind: str, spec: Spec) -> _RefusedError:
 
 
 def _whole(value: Any, spec: Spec) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
         raise _RefusedError(f"{shortened(value)} is not a whole number")
-    number = value.__index__()
     if not (spec.least <= number <= spec.most or (spec.zero and number == 0)):
         raise _refused(number, "whole number", spec)
     return number
@@ -169,7 +191,7 @@ def _whole(value: Any, spec: Spec) -> int:
 def _number(value: Any, spec: Spec) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, bool | str) or not math.isfinite(number):
         raise _RefusedError(f"{shortened(value)} is not a number")
@@ -224,7 +246,7 @@ def _flag(value: Any, spec: Spec) -> bool:
 
 
 def _word(value: Any, spec: Spec) -> Any:
-    if (spec.own and not isinstance(value, str)) or value in spec.choices:
+    if (spec.own and not isinstance(value, str)) or (isinstance(value, str) and value in spec.choices):
         return value
     if not isinstance(value, str):
         raise _RefusedError(f"{shortened(value)} is not one of {', '.join(spec.choices)}")
@@ -249,7 +271,7 @@ def _edges(value: Any, spec: Spec) -> Any:
         return _word(value, spec)
     if not isinstance(value, Iterable):
         raise _RefusedError(f"{shortened(value)} is not one of {', '.join(spec.choices)}, and no list of numbers")
-    return tuple(_number(each, Spec("", "number")) for each in cast("Iterable[Any]", value))
+    return tuple(_number(each, Spec("", "number")) for each in _several(value))
 
 
 _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
@@ -298,6 +320,10 @@ def takes(cls: type[Made], roles: Sequence[str] = ()) -> Callable[[Callable[...,
             if len(args) > len(places) and not endless:
                 raise _too_many(verb.__name__, places, args)
             kept = {name: given.pop(name) for name in list(given) if name in names}
+            if settings is not None and not isinstance(settings, cls):
+                raise InputError(f"settings is {shortened(settings)}; pass a {cls.__name__}, or its fields as keywords")
+            if "progress" in kept:
+                check_progress(kept["progress"])
             if settings is not None and given:
                 raise InputError(f"settings and {next(iter(given))} are both given; choose one")
             known = [*(each.name for each in own if each.kind is each.KEYWORD_ONLY), *(each.name for each in added)]

@@ -8,7 +8,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from certcal._checks import InputError, choice, class_pair, failure_probability
+from certcal._checks import (
+    InputError,
+    choice,
+    class_pair,
+    confidences,
+    correctness,
+    failure_probability,
+    flag,
+    function,
+    real,
+    whole_number,
+)
 from certcal.bounds._binned import binned, binned_lower
 from certcal.bounds._bounded_variation import bounded_variation
 from certcal.bounds._cumulative import ks, kuiper
@@ -48,8 +59,8 @@ def every_bound(
     {'bounded_variation': '0.0502', 'binned': '0.0218', 'binned_lower': '0.0000', 'ks': '0.0168', 'kuiper': '0.0176'}
     """
     level = failure_probability(delta, "delta")
-    functions = bound_functions(confidence, correct, **options)
-    level = equal_share(level, len(functions)) if joint else level
+    functions = bound_functions(confidences(confidence), correctness(correct), **options)
+    level = equal_share(level, len(functions)) if flag(joint, "joint") else level
     return {name: function(level) for name, function in functions.items()}
 
 
@@ -61,7 +72,12 @@ def equal_share(delta: float, parts: int) -> float:
     >>> equal_share(0.05, 4)
     0.0125
     """
-    return Ledger(delta).split(**{str(index): 1.0 for index in range(parts)}).entries[0][1]
+    parts = whole_number(parts, 1, 10**7, "parts", "pass how many claims share it")
+    return (
+        Ledger(real(delta, "delta", "pass a probability between 0 and 1"))
+        .split(**{str(index): 1.0 for index in range(parts)})
+        .entries[0][1]
+    )
 
 
 def bound_functions(
@@ -224,6 +240,7 @@ def classwise(
     >>> [each.text for each in found.classes], found.mean.text
     (['0.0196', '0.0242', '0.0233'], '0.0224')
     """
+    function(bound, "bound", "pass a bound of certcal.bounds, such as binned")
     level = failure_probability(delta, "delta")
     p, y, _ = class_pair(probabilities, labels)
     k = p.shape[1]

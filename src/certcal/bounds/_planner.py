@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certcal._checks import InputError, confidences, failure_probability, share, whole_number
+from certcal._checks import InputError, confidences, failure_probability, function, real, share, whole_number
 from certcal._rounding import percent_text
 from certcal.bounds._binned import binned
 from certcal.bounds._bounded_variation import bounded_variation
@@ -142,7 +142,7 @@ def plan(
     goal = share(target, "target", "pass an error between 0 and 1")
     level, chance = failure_probability(delta, "delta"), share(power, "power", "pass a chance between 0 and 1")
     count = whole_number(repetitions, 5, 10_000, "repetitions", "pass a whole number from 5 to 10000")
-    if not 0 <= error < goal:
+    if not 0 <= real(error, "error", "pass an error from 0 to below the target") < goal:
         raise InputError(f"error is {error}; pass an error from 0 to below the target {goal:g}")
     bound, called = _method(method, bins), method if isinstance(method, str) else getattr(method, "__name__", "own")
     draw = _classifier(None if scores is None else confidences(scores, "scores").astype(np.float64), float(error))
@@ -183,7 +183,7 @@ def _method(method: str | Callable[..., Bound], bins: int) -> Callable[..., Boun
     }
     if isinstance(method, str) and method not in known:
         raise InputError(f"method is {method!r}; pass one of {', '.join(known)}, or a function")
-    return known[method] if isinstance(method, str) else method
+    return known[method] if isinstance(method, str) else function(method, "method", f"pass one of {', '.join(known)}")
 
 
 def _classifier(scores: Floats | None, error: float) -> Callable[[int, np.random.Generator], tuple[Floats, Any]]:

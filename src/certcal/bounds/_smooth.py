@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import InputError, choice, failure_probability, positive
+from certcal._checks import InputError, choice, failure_probability, flag, positive
 from certcal._threads import map_blocks
 from certcal.bounds import _analytic, _perturb
 from certcal.bounds._scale import Places, check_scale, places
@@ -206,7 +206,7 @@ def smooth(
     if form == "direct" and folds is not None:
         raise InputError(f"folds is {folds}, but nothing is split in this form; leave it out or pass form='repaired'")
     count = 1 if form == "direct" else check_folds(2 if folds is None else folds, s.size)
-    if perturb:
+    if flag(perturb, "perturb"):
         s = _perturb.perturb(s, h, start, scale=scale)
     elif scale == "logit" and s.dtype != np.float64:
         raise InputError(

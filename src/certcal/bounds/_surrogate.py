@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._assumptions import NOT_USED_BEFORE
-from certcal._checks import MOST_CHANGE, InputError, failure_probability, positive
+from certcal._checks import MOST_CHANGE, InputError, failure_probability, flag, positive
 from certcal.binning import BinTable, equal_width_edges, sums
 from certcal.bounds import _perturb
 from certcal.bounds._band import CalibrationBand, Floats
@@ -89,7 +89,7 @@ def surrogate(
         raise InputError("bandwidth and constant: pass one of them; they say how fast the calibration function changes")
     slopes = _lipschitz(constant) if bandwidth is None else _smooth(bandwidth)
     s, y = check_pairs(scores, outcomes)
-    if perturb:
+    if flag(perturb, "perturb"):
         if bandwidth is None:
             raise InputError("perturb needs a bandwidth; pass it in place of constant, or perturb=False")
         s = _perturb.perturb(s, _perturb.check_bandwidth(bandwidth), start)

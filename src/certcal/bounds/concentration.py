@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certcal._checks import InputError, choice, share, to_numpy
+from certcal._checks import InputError, choice, flag, share, to_numpy
 
 Floats = NDArray[np.float64]
 
@@ -83,10 +83,10 @@ def clopper_pearson(
     >>> [round(clopper_pearson(1, 2, 0.2, "lower", identical=each).lower, 4) for each in (True, False)]
     [0.1056, 0.1]
     """
-    counts, draws = np.broadcast_arrays(_whole(count, "count"), _whole(n, "n"))
+    counts, draws = _together(count=_whole(count, "count"), n=_whole(n, "n"))
     if np.any(draws < 1) or np.any(counts < 0) or np.any(counts > draws):
         raise InputError("count must be from 0 to n and n at least 1; pass successes and draws in this order")
-    level = _level(alpha, side) if identical else min(_level(alpha, side), 0.25)
+    level = _level(alpha, side) if flag(identical, "identical") else min(_level(alpha, side), 0.25)
     if level < _LEAST:
         raise InputError(f"alpha is {alpha:g}; below {_LEAST:g} binomial tails lose their digits: pass a larger one")
     lower = _clopper_pearson_lower(counts, draws, level, identical) if side != "upper" else np.zeros(counts.shape)
@@ -130,6 +130,7 @@ def empirical_bernstein(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, alph
     spread = np.asarray(to_numpy(variance, "variance"), np.float64)
     if not np.all((spread >= 0) & (spread <= 0.2500001)):
         raise InputError("variance is outside [0, 0.25]; pass the mean of (X - mean)² for X in [0, 1]")
+    _together(mean=means, variance=spread)
     choice(side, SIDES, "side")
     log = math.log(3 / share(alpha, "alpha", "pass a probability between 0 and 1"))
     return _around(means, np.sqrt(2 * spread * log / draws) + 3 * log / draws, side)
@@ -293,7 +294,17 @@ def _means(mean: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
     means = np.asarray(to_numpy(mean, "mean"), np.float64)
     if not np.all((means >= 0) & (means <= 1)):
         raise InputError("mean is outside [0, 1]; pass means of values in [0, 1]")
-    return means, _draws(n)
+    means, draws = _together(mean=means, n=_draws(n))
+    return means, draws
+
+
+def _together(**arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Arrays of one shape, or single numbers beside them."""
+    try:
+        return np.broadcast_arrays(*arrays.values())
+    except ValueError:
+        shapes = " and ".join(f"{name} has shape {array.shape}" for name, array in arrays.items())
+        raise InputError(f"{shapes}; pass as many of each, or one for all") from None
 
 
 def _draws(n: ArrayLike) -> Floats:

@@ -9,14 +9,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal._files import read_bytes, write_bytes
+from certcal._files import path_of, read_bytes, write_bytes
 from certcal.calibrators._base import Calibrator, RemovedError
 from certcal.calibrators._samples import split_positions
 
@@ -182,7 +181,7 @@ def save(
     True
     >>> folder.cleanup()
     """
-    write_bytes(Path(path), Saved(calibrator, fitted_on).to_bytes(), force=force)
+    write_bytes(path_of(path), Saved(calibrator, fitted_on).to_bytes(), force=force)
 
 
 def load(path: str | os.PathLike[str]) -> Saved:
@@ -200,7 +199,7 @@ def load(path: str | os.PathLike[str]) -> Saved:
         ...
     certcal._checks.InputError: no-such-map.json: there is no such file; check the path
     """
-    place = Path(path)
+    place = path_of(path)
     content = read_bytes(place, _MOST_BYTES, "a calibrator")
     try:
         document = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_once)

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from certcal._checks import InputError, confidences, same_length
+from certcal._checks import InputError, confidences, same_length, shortened
 from certcal.calibrators.scores import Floats
 
 
@@ -70,6 +70,8 @@ class IntervalCalibrator(Protocol):
 
 def predicted(calibrator: Any, confidence: Any) -> Floats:
     """Confidences after a map, checked."""
+    if not callable(getattr(calibrator, "predict", None)):
+        raise InputError(f"{shortened(calibrator)} has no predict; pass a fitted calibrator, or load one from its file")
     found = confidences(calibrator.predict(confidence), f"{type(calibrator).__name__}.predict").astype(np.float64)
     same_length(confidence=np.size(confidence), predicted=found.size)
     return found

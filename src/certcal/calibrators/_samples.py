@@ -263,6 +263,7 @@ def split_positions(n: int, fraction: float = 0.5, seed: int = 0) -> tuple[NDArr
     """
     first = share(fraction, "fraction", "pass the share of samples to fit to, between 0 and 1")
     start = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
+    n = whole_number(n, 0, 2**53, "n", "pass how many samples there are")
     size = math.floor(n * first + 0.5)
     if not 0 < size < n:
         raise InputError(

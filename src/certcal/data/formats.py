@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, Literal, cast
 
 from certcal._checks import InputError
-from certcal._files import nearest
+from certcal._files import nearest, path_of
 from certcal._memory import is_out_of_memory
 
 # Rows and numbers per piece when a table is read in pieces: large enough to be fast, small enough for any machine.
@@ -424,7 +424,7 @@ def existing(source: str | os.PathLike[str], what: str) -> Path:
         ...
     certcal._checks.InputError: /nowhere/at/all: there is no such run or table; check the path
     """
-    path = Path(source)
+    path = path_of(source, what)
     if str(source) == STANDARD_INPUT:
         return path
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._checks import InputError, shortened
 from certcal._outcomes import TwoOutcomes
 from certcal.data.formats import CHUNK_ROWS, OpenTable, check_memory, open_table, physical_memory
 from certcal.data.layout import Layout, Overrides, resolve_columns
@@ -64,7 +64,10 @@ def split_by(predictions: Predictions, by: Any) -> list[tuple[str, Predictions]]
     if isinstance(by, str):
         reason = "predictions have no columns"
         raise InputError(reason, argument="by", remedy="give the group of each sample, or pass a table")
-    labels = np.asarray(list(by)).astype(str)
+    try:
+        labels = np.asarray(list(by)).astype(str)
+    except (TypeError, ValueError):
+        raise InputError(f"{shortened(by)} is no group per sample; give one each", argument="by") from None
     if labels.size != len(predictions):
         raise InputError(f"it has {labels.size} entries for {len(predictions)} samples; give one each", argument="by")
     names, codes = np.unique(labels, return_inverse=True)

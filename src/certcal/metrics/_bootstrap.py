@@ -14,6 +14,7 @@ from certcal._checks import (
     confidence_level,
     confidences,
     correctness,
+    function,
     labels,
     logit_matrix,
     score_pair,
@@ -74,6 +75,7 @@ def bootstrap(
     True
     """
     check_request(level, replicates, seed)
+    function(metric, "metric", "pass a function of certcal.metrics, such as ece")
     value = float(metric(*arrays, sample_weight=sample_weight, **options))
     parts = [to_numpy(array, "array") for array in arrays]
     n, rng = int(parts[0].shape[0]), np.random.default_rng(seed)

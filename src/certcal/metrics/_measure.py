@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, bin_counts, choice, kernel_float
+from certcal._checks import InputError, bin_counts, choice, kernel_float, real
 from certcal._html import table
 from certcal._rounding import percent_text
 from certcal._select import SLACK
@@ -219,7 +219,7 @@ def check_threshold(threshold: float | None, task: str) -> dict[str, float]:
     if threshold is not None and task != "binary":
         reason = "it is for binary scores, and these are predictions of classes"
         raise InputError(reason, argument="threshold", remedy="leave it out, or name the columns as score and outcome")
-    return {} if threshold is None else {"threshold": float(threshold)}
+    return {} if threshold is None else {"threshold": real(threshold, "threshold", "pass a number from 0 to 1")}
 
 
 def _chosen(metrics: Any, predictions: Predictions, counts: tuple[int, ...]) -> list[Row]:

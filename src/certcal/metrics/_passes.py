@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, bin_count, bin_counts, choice
+from certcal._checks import InputError, bin_count, bin_counts, choice, function
 from certcal._select import Quantiles
 from certcal.binning import CLOSED, BinSums, BinTable, equal_width_edges
 from certcal.claims import Interval
@@ -36,6 +36,7 @@ Floats = NDArray[np.float64]
 Pieces = Callable[[], Iterable["Predictions"]]
 GroupedPieces = Callable[[], Iterable["Predictions | tuple[Predictions, NDArray[np.int64]]"]]
 
+_PIECES = "pass a function that gives the pieces anew at every call"
 # Each group has an accumulator of its own, of about two megabytes.
 MOST_GROUPS = 100
 # Limits of memory below this count as this: the program itself takes as much.
@@ -141,7 +142,7 @@ def reliability_stream(
     count, side = bin_count(bins), choice(closed, CLOSED, "closed")
     _check_streamed(band, level)
     drawn = StreamedDiagram(StreamRequest((count,), side, count, band, level))
-    for part in chunks():
+    for part in function(chunks, "chunks", _PIECES)():
         drawn.add(part)
     return drawn.result()
 
@@ -201,7 +202,7 @@ def survey_stream(
         StreamedPart.third,
     )
     for step in steps:
-        for piece in chunks():
+        for piece in function(chunks, "chunks", _PIECES)():
             predictions, codes = piece if isinstance(piece, tuple) else (piece, None)
             step(whole, predictions)
             for code, some in _split(predictions, codes):

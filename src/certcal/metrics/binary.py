@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import confidences, correctness, same_length, weights
+from certcal._checks import confidences, correctness, flag, same_length, weights
 from certcal._threads import map_blocks
 from certcal.metrics._intervals import Ends, Evidence, IntervalRule, part_rule, quantile, score_ends, share_ends
 from certcal.metrics.scores import weighted_mean
@@ -83,7 +83,7 @@ def calibration_intercept(scores: Any, outcomes: Any, *, joint: bool = False, sa
     1.386294
     """
     fit = OutcomeRegression(*binary_pair(scores, outcomes, sample_weight))
-    return fit.line[0] if joint else fit.shift
+    return fit.line[0] if flag(joint, "joint") else fit.shift
 
 
 class OutcomeRegression:

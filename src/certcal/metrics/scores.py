@@ -16,10 +16,12 @@ from certcal._checks import (
     class_pair,
     confidences,
     correctness,
+    flag,
     kernel_float,
     logit_matrix,
     positive,
     read_only,
+    real,
     same_length,
     score_pair,
     weights,
@@ -105,7 +107,7 @@ def accuracy_at_threshold(scores: Any, outcomes: Any, *, threshold: float = 0.5,
     >>> accuracy_at_threshold([0.2, 0.4, 0.5, 0.9], [0, 1, 1, 0], threshold=0.3)
     0.75
     """
-    if not 0 <= threshold <= 1:
+    if not 0 <= real(threshold, "threshold", "pass a number from 0 to 1") <= 1:
         raise InputError(f"threshold is {threshold!r}; pass a number from 0 to 1")
     z, y, w = score_pair(scores, outcomes, sample_weight)
     return weighted_mean(right_at(z, y, threshold=threshold), w)
@@ -209,7 +211,7 @@ def nll(probabilities: Any, labels: Any, *, from_logits: bool = False, sample_we
     >>> round(nll([[0.5, 0.5], [0.2, 0.8]], [0, 1]), 6)
     0.458145
     """
-    if from_logits:
+    if flag(from_logits, "from_logits"):
         x = logit_matrix(probabilities)
         y = check_labels(labels, x.shape[1])
         same_length(logits=x.shape[0], labels=y.size)
@@ -430,10 +432,12 @@ def harmonic_score(accuracy: float, calibration_error: float, beta: float = 1.0)
     0.9485
     """
     for name, value in (("accuracy", accuracy), ("calibration_error", calibration_error)):
-        if value < -_ROUNDING or value > 1 + _ROUNDING:
-            raise InputError(f"{name} is {value:g}; pass a share from 0 to 1")
+        number = real(value, name, "pass a share from 0 to 1")
+        if number < -_ROUNDING or number > 1 + _ROUNDING:
+            raise InputError(f"{name} is {number:g}; pass a share from 0 to 1")
     if math.isnan(accuracy) or math.isnan(calibration_error):
         return math.nan
+    positive(beta, "beta")
     kept = 1 - calibration_error
     below = beta * accuracy + kept
     return (1 + beta) * accuracy * kept / below if below > 0 else 0.0

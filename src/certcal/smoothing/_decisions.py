@@ -30,6 +30,7 @@ from certcal._checks import (
 )
 from certcal._checks import labels as class_labels
 from certcal._durable import open_regular
+from certcal._files import path_of
 from certcal.claims import short_text
 from certcal.data import Inputs
 from certcal.result import Result
@@ -358,7 +359,7 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     path
         A file that holds what :meth:`Decisions.to_bytes` gave.
     """
-    file = Path(path)
+    file = path_of(path)
     if file.suffix not in FORMS:
         raise InputError(f"{file}: decisions end in {' or '.join(FORMS)}; check the file's name")
     try:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, failure_probability, noise_level, whole_number
 from certcal._durable import open_regular
+from certcal._files import path_of
 from certcal.data import LOG, log_columns
 from certcal.smoothing.robustness._votes import VoteRecord, certifying_probability, smallest_votes
 
@@ -331,7 +332,7 @@ def _is_number(text: str) -> bool:
 
 def tab_lines(path: str | os.PathLike[str]) -> list[str]:
     """The lines of a text file of fields separated by tabs; at least one."""
-    file = Path(path)
+    file = path_of(path)
     try:
         with open_regular(file) as stream:
             content = stream.read(MOST_BYTES + 1)

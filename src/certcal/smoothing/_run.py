@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, to_numpy, whole_number
+from certcal._files import path_of
 from certcal._html import table
 from certcal.smoothing._manifest import Manifest, Size, Unit, input_fingerprints, read_manifest
 from certcal.smoothing._shards import (
@@ -218,7 +219,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         ...
     certcal._checks.InputError: no-such-run: there is no run here (no manifest.json); check the path
     """
-    folder = Path(path)
+    folder = path_of(path)
     return Run(folder, read_manifest(folder))
 
 

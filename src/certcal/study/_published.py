@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal._files import read_bytes
+from certcal._files import path_of, read_bytes
 from certcal._settings import Settings, setting, takes
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._designs import INDEX, described
@@ -170,7 +170,7 @@ def read_architectures(path: str | os.PathLike[str]) -> list[str]:
     ...     read_architectures(path)
     ['8:8:8:8:8', '8:8:8:8:16']
     """
-    file = Path(path)
+    file = path_of(path)
     content = read_bytes(file, _MOST_BYTES, "a list of architectures")
     try:
         names: Any = json.loads(content)
@@ -239,7 +239,7 @@ def read_calibration_table(
     for name, value in (("scale", scale), ("accuracy_scale", accuracy_scale)):
         if value not in (None, "share", "percent"):
             raise InputError(f"{name} is {value!r}; use 'share' or 'percent'")
-    file = Path(path)
+    file = path_of(path)
     try:
         columns = _named(_columns(file), architectures)
         if data is not None:

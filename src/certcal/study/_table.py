@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, shortened
+from certcal._files import path_of
 from certcal._html import table as html_table
 from certcal._text import did_you_mean
 
@@ -235,7 +236,7 @@ class StudyTable:
         """Read a table that :meth:`write` wrote, or only some of its columns beside the keys."""
         from certcal.data import open_table
 
-        file = Path(path)
+        file = path_of(path)
         if file.is_dir():
             raise InputError(f"{file}: this is a folder; measure its predictions first, with certcal study measure")
         table = open_table(file)

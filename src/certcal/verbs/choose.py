@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 import certcal
-from certcal._checks import InputError
+from certcal._checks import InputError, shortened
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
@@ -321,8 +321,8 @@ def choose(
     """
     given, notes = _on_the_same_samples(_runs(models), settings.samples)
     base = next(iter(given)) if settings.baseline is None else settings.baseline
-    if base not in given:
-        raise InputError(f"{base!r} is not one of {', '.join(given)}", argument="baseline")
+    if not isinstance(base, str) or base not in given:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"{shortened(base)} is not one of {', '.join(given)}", argument="baseline")
     radii = tuple(sorted(set(settings.radii)))
     if not radii:
         raise InputError("there is none", argument="radii", remedy="give at least one radius")

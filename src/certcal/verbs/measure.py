@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import certcal
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, setting, takes
+from certcal._settings import Settings, counted_from_one, setting, takes
 from certcal._text import counted
 from certcal.claims import Bound, Estimate
 from certcal.data import OPTIONS, DoesNotFit, PredictionStream, natural_order, physical_memory, split_by
@@ -367,6 +367,7 @@ def measure(
     if by is not None and not isinstance(by, str):
         raise InputError("groups of a table are a column; give its name", argument="by")
     progress.stage("reading")
+    memory = counted_from_one("memory", memory, 2**62)
     limit = memory if memory is not None else (physical_memory() or 0) // 2 or None
     stream = PredictionStream(data, columns, by=by, memory=limit)
     if limit is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
-from certcal._settings import DEVICE, setting, takes
+from certcal._settings import DEVICE, check_progress, setting, takes
 from certcal.data import DataSettings, open_inputs
 from certcal.result import Result
 
@@ -157,6 +157,7 @@ def summarize(run: Run | str | os.PathLike[str], *, progress: Progress = SILENT)
     from certcal.data import existing
     from certcal.smoothing import Run, open_run, overview
 
+    check_progress(progress)
     opened = run if isinstance(run, Run) else open_run(existing(run, "run"))
     progress.stage("checking")
     state = opened.state()
