@@ -173,6 +173,7 @@ def save(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from certcal.calibrators import PlattScaling
     >>> folder = tempfile.TemporaryDirectory()
     >>> fitted = PlattScaling().fit([0.6, 0.7, 0.8, 0.9], [0, 1, 0, 1])

@@ -421,7 +421,7 @@ def certificates(
     >>> found
     Certificates(n=2, radius=0.5, confidence='tangent', certified=1, abstained=1)
     >>> found.lower.round(3), found.radii.round(3)
-    (array([0.953, 0.   ]), array([1.573,   nan]))
+    (array([0.953, 0.   ]), array([1.55,  nan]))
     """
     if not isinstance(counts, Counts):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"counts is {type(counts).__name__}; pass what a run's counts() returns")

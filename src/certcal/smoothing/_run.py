@@ -318,7 +318,7 @@ def check_inputs(manifest: Manifest, inputs: Any) -> NDArray[np.float32] | Rows:
     >>> import tempfile, certcal.models
     >>> from certcal.smoothing import sample
     >>> model = certcal.models.wrap(lambda batch: batch, outputs="logits")
-    >>> folder, x = tempfile.TemporaryDirectory(), np.array([[0.1, 0.9], [0.8, 0.2]])
+    >>> folder, x = tempfile.TemporaryDirectory(), np.array([[0.1, 2.0], [3.0, 0.2]])
     >>> run = sample(model, x, [1, 0], sigma=0.5, n=100, out=f"{folder.name}/run")
     >>> check_inputs(run.manifest, x).shape
     (2, 2)
