@@ -1064,6 +1064,13 @@ MUTATIONS = (
         "tests/metrics/test_binary.py::test_the_interval_of_the_ratio_covers_in_the_enumeration_of_all_samples",
     ),
     mutation(
+        "observed over expected: infinite here, and so for everybody",
+        "metrics/binary.py",
+        "ratio_ends(evidence, tail), 0.0, math.inf, False)",
+        "ratio_ends(evidence, tail), 0.0, math.inf)",
+        "tests/metrics/test_binary.py::test_the_interval_of_the_ratio_covers_in_the_enumeration_of_all_samples",
+    ),
+    mutation(
         "observed over expected: weights that go with scores and outcomes",
         "metrics/binary.py",
         "math.sqrt(max(1.0, seen / parts))",

@@ -27,7 +27,7 @@ from certcal.metrics import (
     spiegelhalter_z,
 )
 from certcal.metrics._intervals import rate_ends
-from certcal.metrics.binary import OutcomeRegression, ratio_ends
+from certcal.metrics.binary import RATIO, OutcomeRegression, ratio_ends
 from certcal.metrics.loess import POINTS, CalibrationCurve
 from tests import naive
 
@@ -376,6 +376,7 @@ KINDS = {
     "two scores": [(0.5, 0.1, 0.1), (0.5, 0.9, 0.9)],
     "two scores, the wrong way round": [(0.5, 0.1, 0.9), (0.5, 0.9, 0.1)],
     "scores of 0": [(0.5, 0.0, 0.0), (0.5, 0.2, 0.2)],
+    "hardly a score above 0": [(0.04, 0.05, 0.5), (0.96, 0.0, 0.9)],
     "events with two scores": [(0.4, 0.1, 1.0), (0.4, 0.9, 1.0), (0.2, 0.5, 0.0)],
     "nearly all events": [(0.98, 0.99, 1.0), (0.02, 0.5, 0.0)],
 }
@@ -400,11 +401,13 @@ def missed_ratio(kinds, n, shrink=0.0):
     above = below = 0.0
     for counts, p in every_sample(n, tuple(chances)):
         often = np.array(counts, np.float64)
-        if scores @ often > 0:  # else it is undefined or infinite
+        events, expected = outcomes @ often, scores @ often
+        if events > 0 or expected > 0:  # else it is undefined
             there = often > 0
             evidence = Evidence((scores[there], outcomes[there].astype(np.uint8)), often[there], counts=True)
-            ratio = outcomes @ often / (scores @ often)
-            low, high = (end if math.isinf(end) else end + shrink * (ratio - end) for end in ratio_ends(evidence, TAIL))
+            ratio = events / expected if expected > 0 else math.inf
+            found = RATIO.interval(evidence, ratio, 1 - 2 * TAIL, {})
+            low, high = (end + shrink * (ratio - end) if shrink else end for end in (found.lower, found.upper))
             above, below = above + p * (low > true * (1 + 1e-9)), below + p * (high < true * (1 - 1e-9))
     return above, below
 

@@ -70,6 +70,8 @@ class IntervalRule:
         Gives both ends from the evidence, the value, the probability of each tail and the settings of the row.
     least, most
         The ends of what the metric can be.
+    stays_infinite
+        Whether a metric that is infinite on the samples is infinite in the population, as a mean of losses is.
 
     Examples
     --------
@@ -85,10 +87,11 @@ class IntervalRule:
     ends: Callable[[Evidence, float, float, Mapping[str, Any]], Ends]
     least: float = 0.0
     most: float = 1.0
+    stays_infinite: bool = True
 
     def interval(self, evidence: Evidence, value: float, level: float, settings: Mapping[str, Any]) -> Interval:
         """The interval, within the range of the metric; it contains the value."""
-        if not math.isfinite(value):  # an infinite loss that was seen is infinite in the population
+        if math.isnan(value) or (math.isinf(value) and self.stays_infinite):
             return Interval(value, value, level, self.name)
         lower, upper = self.ends(evidence, value, (1 - level) / 2, settings)
         lower, upper = min(max(lower, self.least), value), max(min(upper, self.most), value)

@@ -378,4 +378,5 @@ def spiegelhalter_p(scores: Any, outcomes: Any, *, sample_weight: Any = None) ->
 _UNLIMITED = (-math.inf, math.inf)
 SLOPE = part_rule("profile likelihood", OutcomeRegression, OutcomeRegression.line_ends, *_UNLIMITED)
 INTERCEPT = part_rule("profile likelihood", OutcomeRegression, OutcomeRegression.shift_ends, *_UNLIMITED)
-RATIO = IntervalRule("MOVER", lambda evidence, _, tail, __: ratio_ends(evidence, tail), 0.0, math.inf)
+# Infinite where all scores here are 0 and an event happened: others may have other scores.
+RATIO = IntervalRule("MOVER", lambda evidence, _, tail, __: ratio_ends(evidence, tail), 0.0, math.inf, False)
