@@ -1012,6 +1012,13 @@ MUTATIONS = (
         "tests/verbs/test_certify.py::test_the_groups_of_a_table_share_delta_and_the_whole_has_its_own",
     ),
     mutation(
+        "verdicts: worst cases of intervals that may fail count as sure",
+        "verdict.py",
+        '"All" if len(chances) == len(self.judgements) else "Those"',
+        '"All"',
+        "tests/test_verdict.py::test_several_requirements_say_what_chance_can_do",
+    ),
+    mutation(
         "verdicts: the first setting decides",
         "verdict.py",
         "max(judged, key=asked.worse)",

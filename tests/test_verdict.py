@@ -205,7 +205,14 @@ def test_several_requirements_say_what_chance_can_do():
     )
     nominal = found.verdict("ece <= 1", "accuracy >= 0", "auroc >= 0").note
     assert "at most 0.05 (as far as intervals reach their level)." in nominal
-    assert nominal.endswith("at least 0.89.")
+    assert nominal.endswith(" All numbers hold together with probability at least 0.89.")
+    # A worst case of intervals that may fail has no failure probability: nothing is said of it.
+    table = {"lower": [0.5, 0.4, 0.3], "upper": [0.9, 0.8, 0.7], "correct": [1, 0, 1], "alpha": [0.001] * 3}
+    several = certcal.certify(table).verdict("population ece <= 1", "population ece <= 2", "brier score <= 1")
+    assert several.note.endswith(
+        "Those numbers hold together with probability at least 0.9. A worst case or a certified value holds where the "
+        "intervals of its samples do."
+    )
 
 
 def test_all_pass_although_one_is_not_met_no_more_often_than_one_bound_fails():

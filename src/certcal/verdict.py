@@ -314,7 +314,8 @@ class Verdict:
         """What chance can do to several requirements at once.
 
         Why: if one of them is not met in truth, all pass only where the number behind that one is wrong, which has its
-        failure probability. That all numbers hold together, the union bound says.
+        failure probability. That numbers hold together, the union bound says; of those without a failure probability it
+        says nothing: estimates, and what is computed inside intervals that have one each.
         """
         chances = [each.failure for each in self.judgements if each.failure]
         if len(chances) < 2:
@@ -324,7 +325,10 @@ class Verdict:
         said += f"{short_text(max(chances), 'upper')}{' (as far as intervals reach their level)' if nominal else ''}."
         together = Decimal(1) - sum(Decimal(repr(each.failure)) * each.settings_judged for each in self.judgements)
         if together > 0:
-            said += f" All numbers hold together with probability at least {short_text(float(together), 'lower')}."
+            who = "All" if len(chances) == len(self.judgements) else "Those"
+            said += f" {who} numbers hold together with probability at least {short_text(float(together), 'lower')}."
+        if any(each.judged_on in ("worst case", "certified value") for each in self.judgements):
+            said += " A worst case or a certified value holds where the intervals of its samples do."
         return said
 
     def __str__(self) -> str:
