@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from certcal.study import StudyTable, measure
+from tests.cli.conftest import with_defaults
 from tests.study.zoo import save, zoo
 
 BINS = ["--bins", "5,15"]
@@ -20,8 +21,8 @@ def measured(certcal_command, tmp_path):
     zoo(tmp_path / "zoo")
 
     def call(*more, source="zoo"):
-        command = ["study", "measure", tmp_path / source, *BINS, "-o", tmp_path / "study.parquet"]
-        return certcal_command(*command, *more)
+        options = with_defaults(more, ["-o", tmp_path / "study.parquet"])
+        return certcal_command("study", "measure", tmp_path / source, *BINS, *options)
 
     return call
 

@@ -211,7 +211,7 @@ class Swapped:
 def test_an_attack_that_changes_labels_does_not_say_that_it_keeps_them():
     network = torch.nn.Linear(2, 2, bias=False).eval()
     torch.nn.init.eye_(network.weight)
-    data = [[0.9, 0.1], [0.2, 0.8]], [0, 1]
+    data = [[0.9, 0.2], [0.2, 0.9]], [0, 1]
     kept, changed = (
         certcal.attack(network, data, epsilon=0.7, attacks=each, outputs="logits") for each in ("one-step", Swapped())
     )

@@ -340,7 +340,7 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
         arrays = (part.lower, part.upper, part.correct)
         shared = placed if part.group is None else placed | share
         summary = certified(*arrays, certified=part.certified, alpha=alpha, binary=table.binary, **shared)
-        summary = summary if table.origin is None else summary.called("calibration_error", IF_ALL_HOLD)
+        summary = summary if table.origin is None or not alpha else summary.called("calibration_error", IF_ALL_HOLD)
         line = CertifiedAt(None if part.radius is None else float(part.radius), part.group, summary)
         compared = settings.compare and part.group is None
         lines.append(_compared(line, settings, progress, part, placed) if compared else line)

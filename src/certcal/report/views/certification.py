@@ -171,7 +171,7 @@ def _headline(found: Certification, one: CertifiedAt) -> Claim:
         radius = "The claim holds under every change of the inputs of Euclidean length up to the radius."
         meaning = f"{CALIBRATION_ERROR} {radius}"
         return Claim.of(one.claim, f"{what} of the smoothed classifier", over=_over(one), meaning=meaning)
-    what += " where every certificate holds" if found.origin is not None else ""
+    what += " where every certificate holds" if found.origin is not None and found.conventions["alpha"] else ""
     made = Claim.of(one.headline, what, over=_over(one), meaning=calibration_error(_task(found)))
     made = replace(made, probability=_SCORES_INSIDE) if found.binary else made
     alpha = found.conventions["alpha"]
