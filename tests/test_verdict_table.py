@@ -201,7 +201,9 @@ def test_the_worst_of_the_settings_decides_in_every_door(
             large = re.search(r'<p class="value">(?:<span>(?:at most|at least)</span>)?<strong><bdi>([^<]*)', page)
             assert large is not None
             assert large[1] == one.text.replace("-", "−")
-            assert one.text.replace("-", "−") in document["headline"]
+            assert (document["headline"]["value"], document["headline"]["text"]) == (worst, one.text)
+            assert one.text.replace("-", "−") in document["headline"]["sentence"]
+            assert json.loads(in_page(page))["headline"] == document["headline"]
             assert {each["value"] for each in json.loads(in_page(page))["verdict"]} == {worst}
 
 

@@ -122,7 +122,7 @@ class Result(ABC):
         found |= self.contents()
         if require:
             verdict = judge(self.candidates(), require)
-            found |= {"headline": verdict.decisive.statement, "verdict": verdict.to_dict()}
+            found |= {"headline": verdict.decisive.headline(found.get("headline")), "verdict": verdict.to_dict()}
         return for_json(found)
 
     def to_csv(self) -> str:

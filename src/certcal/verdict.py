@@ -258,6 +258,13 @@ class Judgement:
         kept = {name: value for name, value in self.__dict__.items() if name not in ("statement", "claim")}
         return {**kept, "settings": dict(self.settings)}
 
+    def headline(self, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The number that decided as a headline for JSON; what a result's own headline says of that number stays."""
+        judged = {"name": self.claim.name, "value": self.value, "text": self.text, "n": self.claim.n}
+        same = own is not None and all(own[key] == judged[key] for key in ("name", "value", "n"))
+        judged |= {"group": self.group, "settings": dict(self.settings), "sentence": self.statement}
+        return {**own, **judged} if own is not None and same else judged
+
 
 @dataclass(frozen=True)
 class Verdict:

@@ -88,8 +88,12 @@ def in_json(made: Certification) -> tuple[set[str], set[int]]:
     values, n = in_text(line["headline"])
     values.add(top["text"])
     n |= {line["n_certified"]} | ({top["n"]} if top["samples"] == "certified" else set())
-    assert top["calibration_error"] == made.at().headline.value
+    assert top["value"] == made.at().headline.value
     assert top["certified_accuracy"] == line["certified_accuracy"]["value"]
+    judged = made.document(require="headline <= 2")["headline"]  # a requirement takes nothing of it away
+    assert {key: judged[key] for key in top if key != "sentence"} == {
+        key: each for key, each in top.items() if key != "sentence"
+    }
     for key, each in walked(line):
         own = str(each.get("name", ""))
         on_these = each.get("extreme", "highest") == "highest" and key != "all" and "text" in each

@@ -315,7 +315,8 @@ class Certification(Result):
         """The calibration error and what it must be read beside, at the headline's radius, for machines."""
         one = self.at()
         return {
-            "calibration_error": one.headline.value,
+            "name": one.headline.name,
+            "value": one.headline.value,
             "text": one.headline.text,
             "samples": "certified" if one.of_certified else "all",
             "n": one.headline.n,

@@ -262,7 +262,8 @@ def _kept(report: Report) -> tuple[str, str]:
     """The text of the numbers that stays in the page, and a sentence about what was left out."""
     more: dict[str, Any] = {} if report.provenance is None else {"provenance": report.provenance.to_dict()}
     if report.verdict is not None:
-        more |= {"headline": report.verdict.decisive.statement, "verdict": report.verdict.to_dict()}
+        own = report.data.get("headline")
+        more |= {"headline": report.verdict.decisive.headline(own), "verdict": report.verdict.to_dict()}
     for smaller in (lambda: ("", report.data), *report.smaller):
         missing, data = smaller()
         text = _embedded({**data, **more})
