@@ -118,7 +118,7 @@ class Result(ABC):
         With a verdict, the headline is the number that decided.
         """
         origin = self.provenance() if provenance is None else provenance
-        found = {"schema": self.schema, "certcal": version("certcal"), "provenance": origin.to_dict()}
+        found: dict[str, Any] = {"schema": self.schema, "certcal": version("certcal"), "provenance": origin.to_dict()}
         found |= self.contents()
         if require:
             verdict = judge(self.candidates(), require)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from certcal.claims import Estimate
 from certcal.report.charts import (
     Axis,
     Band,
@@ -205,7 +206,8 @@ def _terms(more: str) -> Table:
 
 def verdict(passed: bool, sentence: str) -> Verdict:
     """One requirement, met or not."""
-    return Verdict((Judgement("ece <= 0.1", passed, sentence, "ece", None, {}, "bound", 0.0813, "0.0813", 0.1, 0.05),))
+    claim, numbers = Estimate("ece", 0.0813, 400), (0.0813, "0.0813", 0.1, 0.05)
+    return Verdict((Judgement("ece <= 0.1", passed, sentence, "ece", None, {}, "bound", *numbers, claim=claim),))
 
 
 def reliability(more: str = "", *, size: str = "normal", shift: float = 0.0) -> Chart:
