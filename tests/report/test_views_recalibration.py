@@ -42,7 +42,19 @@ def test_the_headline_is_the_claim_after_the_map_at_the_largest_radius_and_the_v
     assert said == Text(verdict(found))
     run = recalibrate(run_samples(), tradeoff=1)
     assert view(run).headline[0].kind == "Certificate"
-    assert view(run).headline[0].value == f"at most {run.chosen.at[-1].claim.text}"
+    claimed = run.chosen.at[-1].claim.text
+    assert view(run).headline[0].value == f"at most {claimed}"
+    # What is called the ECE elsewhere on the page is that number; the worst case of held certificates has another name.
+    (table,), (_, maps) = section(view(run), "Before and after"), section(view(run), "All maps")
+    rows = {row[0]: row[-1] for row in table.texts() if not isinstance(row, Heading)}
+    assert rows["ECE ≤"] == claimed
+    assert rows["ECE, if all hold ≤"] == worst(run.chosen.at[-1], "calibration_error") != claimed
+    heads = [column.head for column in maps.columns]
+    chosen = [row for row in maps.texts() if not isinstance(row, Heading) and row[0].endswith("◂")]
+    assert [row[heads.index("ECE")] for row in chosen] == [at.claim.text for at in run.chosen.at]
+    said, figures = section(view(run), "Worst case by radius")[0].frames[-1]
+    assert "the calibration error where every certificate holds is at most" in said.text
+    assert all("ECE where every certificate holds at most" in chart.caption for chart in figures.charts)
 
 
 def test_numbers_before_and_after_and_of_every_map_are_those_of_the_held_out_samples(found):

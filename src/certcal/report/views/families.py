@@ -105,9 +105,9 @@ def _worst(metric: str) -> Callable[[CertifiedSummary], Any]:
 
 # What is drawn and printed: the words over a chart, those over a column, the side, and where it is.
 _QUANTITIES: tuple[tuple[str, str, str, Callable[[CertifiedSummary], Any]], ...] = (
-    ("Calibration error, certified samples", "calibration error", "upper", _worst("calibration_error")),
+    ("Calibration error if all hold, certified samples", "error if all hold", "upper", _worst("calibration_error")),
     (
-        "Calibration error, all samples",
+        "Calibration error if all hold, all samples",
         "of all samples",
         "upper",
         lambda summary: summary["calibration_error"].worst_all,

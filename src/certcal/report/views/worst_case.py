@@ -84,7 +84,7 @@ def worst_case_charts(clean: Reliability, worst: WorstCase) -> list[Chart]:
     return [reliability_chart(clean, "Clean", axis=axis), extreme_chart(worst, title, axis)]
 
 
-def extreme_chart(worst: WorstCase, title: str, axis: Axis | None) -> Chart:
+def extreme_chart(worst: WorstCase, title: str, axis: Axis | None, name: str = "ECE") -> Chart:
     """The reliability diagram of the witness: confidences inside the intervals that reach the worst or best case."""
     from certcal.metrics import Reliability
 
@@ -92,7 +92,7 @@ def extreme_chart(worst: WorstCase, title: str, axis: Axis | None) -> Chart:
     claimed = worst.value if worst.lower_end is None else worst.lower_end
     witness = Reliability(worst.bins, claimed)
     relation = "at most" if worst.extreme == "highest" else "at least"
-    return reliability_chart(witness, title, caption=SIGNS, signs=worst.signs, axis=axis, relation=relation)
+    return reliability_chart(witness, title, caption=SIGNS, signs=worst.signs, axis=axis, relation=relation, name=name)
 
 
 def by_radius(
