@@ -251,3 +251,19 @@ def test_radii_that_hold_together_pay_once_for_what_is_one_event() -> None:
         assert total == pytest.approx(0.01)
         assert four.value > alone.value
         assert four.n == alone.n
+
+
+def test_radii_that_the_votes_have_reached_share_alpha_among_all_that_they_might_have() -> None:
+    """Else alpha would be shared among a number that depends on the draws, and the parts need not add up to it."""
+    x = np.full((3, 200), 0.9)
+    shown, shared = set[int](), set[int]()
+    for votes in (200, 187, 120):
+        drawn = Counts.from_confidences(x, np.array([0.5]), votes=[votes] * 3, sigma=1.0)
+        made = certcal.certify(drawn, together=True)
+        shown.add(len(made.radii))
+        shared |= {line.claim.settings["radii that hold together"] for line in made.lines if line.claim is not None}
+    assert (len(shown), shared) == (3, {max(shown)})
+
+
+def test_as_papers_count_the_claim_has_one_of_three_times_alpha() -> None:
+    assert certificates(counts(), RADIUS, 0.001, accounting="published").claim().ledger.spent == pytest.approx(0.001)

@@ -179,7 +179,8 @@ def certify(
     What is random, assumed and claimed at one radius and by one kind of certificate is with
     :func:`certcal.smoothing.certificates` and :meth:`~certcal.smoothing.Certificates.claim`, and for the population
     with :func:`certcal.worst_case.certify`. Several of them together hold as follows. Kinds with ``all_radii`` have one
-    event for all radii, so their certificates hold at all radii at once; with ``together`` those of every kind do.
+    event for all radii, so their certificates hold at all radii at once; with ``together`` those of every kind do (at
+    radii that nobody asked for, alpha is shared among all that the votes might have reached).
     Otherwise certificates of different radii, and always bounds on the population and the kinds among each other, have
     events of their own: choose the radius and the kind before looking.
 
@@ -269,12 +270,15 @@ def _of_counts(
     alpha = ALPHA_OF_RUNS if settings.alpha is None else settings.alpha
     kinds, several = settings.confidence, len(settings.confidence) > 1
     radii = settings.radii or default_radii(counts, alpha, settings.familywise)
+    # How far the unasked radii go depends on the votes: alpha is shared among all that the most votes would reach.
+    most = replace(counts, votes=counts.draws)
+    reached = len(settings.radii or default_radii(most, alpha, settings.familywise)) if settings.together else 1
     placed = settings.placed(counts.confidence_estimates().values if settings.edges == "equal-mass" else None)
     lines: list[CertifiedAt] = []
     progress.stage("certifying", len(radii) * len(kinds))
     for radius in radii:
         for kind in kinds:
-            one = certificates(counts, radius, alpha, kind, settings.familywise, **settings.counted(len(radii)))
+            one = certificates(counts, radius, alpha, kind, settings.familywise, **settings.counted(reached))
             claim = one.claim(settings.bins, settings.closed, edges=placed.get("edges"))
             line = CertifiedAt(radius, one.confidence if several else None, one.summary(**placed), one, claim)
             if settings.adaptive:
