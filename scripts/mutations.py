@@ -1012,6 +1012,42 @@ MUTATIONS = (
         "tests/verbs/test_certify.py::test_the_groups_of_a_table_share_delta_and_the_whole_has_its_own",
     ),
     mutation(
+        "certify: the radii that the votes have reached decide how alpha is shared",
+        "verbs/certify.py",
+        "most = replace(counts, votes=counts.draws)",
+        "most = counts",
+        "tests/verbs/test_headline.py::"
+        "test_radii_that_the_votes_have_reached_share_alpha_among_all_that_they_might_have",
+    ),
+    mutation(
+        "averaged claim: halves by the numbers that draws may come from",
+        "smoothing/_pooled.py",
+        "np.random.default_rng([counts.seed, HALVES])",
+        "np.random.default_rng(counts.seed)",
+        "tests/smoothing/test_pooled.py::test_halves_are_not_cut_by_the_numbers_that_draws_may_come_from",
+    ),
+    mutation(
+        "averaged claim: predictions have more than their share of the ledger",
+        "smoothing/_pooled.py",
+        'SHARES = {"predictions": 1, "limits_of_the_ends": 2',
+        'SHARES = {"predictions": 1, "limits_of_the_ends": 4',
+        "tests/smoothing/test_pooled.py::test_predictions_fail_with_just_the_probability_that_the_ledger_gives_them",
+    ),
+    mutation(
+        "certificates as papers count: a claim with three times alpha",
+        "smoothing/_certificates.py",
+        'delta = self.alpha / 3 if self.accounting == "published" else self.alpha',
+        "delta = self.alpha",
+        "tests/verbs/test_headline.py::test_as_papers_count_the_claim_has_one_of_three_times_alpha",
+    ),
+    mutation(
+        "verdicts: of several settings the surest says how often they fail",
+        "verdict.py",
+        "failure=max(one.failure for one in judged)",
+        "failure=min(one.failure for one in judged)",
+        "tests/test_verdict_table.py::test_several_settings_count_in_what_holds_together_and_not_in_what_passes",
+    ),
+    mutation(
         "verdicts: worst cases of intervals that may fail count as sure",
         "verdict.py",
         '"All" if len(chances) == len(self.judgements) else "Those"',

@@ -271,6 +271,10 @@ def test_several_settings_count_in_what_holds_together_and_not_in_what_passes() 
     assert [one.failure for one in verdict.judgements] == [0.01, 0.01]
     assert "all pass with probability at most 0.01 " in verdict.note
     assert verdict.note.endswith("at least 0.97.")
+    # At 20 bins a bound decides, at 5 an interval: either may be wrong.
+    mixed = certcal.measure(TABLE, metrics=ECE, bins=(5, 20), level=0.9, bounds=True, delta=0.01)
+    assert {mixed.verdict(f"ece(bins={k}) <= 1").judgements[0].failure for k in (5, 20)} == {0.01, 0.1}
+    assert mixed.verdict("ece <= 1").judgements[0].failure == 0.1
 
 
 def test_the_examples_that_were_judged_on_the_first_setting(tmp_path: Path, capsys: Any) -> None:

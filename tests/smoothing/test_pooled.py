@@ -215,6 +215,7 @@ def test_predictions_fail_with_just_the_probability_that_the_ledger_gives_them(r
     none = 0 * votes
     counts = Counts(np.array([0.5]), 1.0, none, none, none, none + n, votes, none, np.stack([n - votes, votes], axis=1))
     shares = 4 * 2 * len(counts)  # predictions have one of four shares
+    assert dict(pooled_claim(counts, radius, 0.1).ledger.entries)["predictions"] == pytest.approx(0.1 / 4)
     chance = binom.pmf(votes, n, p)
     sure, never = ((45, 52), (10, 14)) if radius == 0 else ((55, 58), (26, 29))
     for of_votes, which in [*((binom.sf(k - 1, n, p), 0) for k in sure), *((binom.cdf(j, n, p), 1) for j in never)]:
@@ -272,6 +273,21 @@ def test_halves_are_random_halves_of_the_draws() -> None:
     assert first[:, 2].mean() == pytest.approx(0.5, abs=0.02)
     assert (first[:, 0] == 3).mean() == pytest.approx(5 / 70, abs=0.008)
     assert first[first[:, 2] == 1, 0].mean() == pytest.approx(3 * 3 / 7, abs=0.03)
+
+
+def test_halves_are_not_cut_by_the_numbers_that_draws_may_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = list[Any]()
+    original = module._first_half
+
+    def seen(histogram: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        states.append(generator.bit_generator.state)
+        return original(histogram, generator)
+
+    monkeypatch.setattr(module, "_first_half", seen)
+    counts = replace(data_set(3, 30).draw(300, np.random.default_rng(7)), seed=7)
+    pooled_claim(counts, 0.5, confidence="tight")
+    assert states
+    assert states[0] not in [np.random.default_rng(each).bit_generator.state for each in (7, [7], [7, 0])]
 
 
 def test_halves_and_coins_are_those_of_the_seed() -> None:
