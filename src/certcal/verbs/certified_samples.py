@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from certcal._assumptions import LOGITS
 from certcal._checks import InputError
 from certcal._progress import Progress
 from certcal._settings import Settings, setting
@@ -342,9 +343,10 @@ def describe_run(manifest: Manifest | None, counts: Counts, one: Certificates, *
     if one.accounting == "published":
         level += f" (as papers count: {short_text(one.alpha / 3, 'upper')} for each of three bounds)"
     kind = "certificates compared" if several else f"{one.confidence} certificates"
+    assumed = f"; assumed: {LOGITS}" if manifest is not None and LOGITS in manifest.model.description else ""
     return (
         f"{n:,}{whole} samples, {away:,} abstained ({away / n:.1%}); {noise}, sigma {counts.sigma:g}, "
-        f"{int(counts.draws.min()):,} draws each; {kind}, {level}"
+        f"{int(counts.draws.min()):,} draws each; {kind}, {level}{assumed}"
     )
 
 
