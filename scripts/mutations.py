@@ -55,6 +55,21 @@ def mutation(name: str, file: str, old: str, new: str, *tests: str) -> Mutation:
 
 
 MUTATIONS = (
+    # ----------------------------------------------------------------------------------------------- arguments
+    mutation(
+        "arguments: one of a wrong type is not named",
+        "_arguments.py",
+        "and not _fits(value, hint):",
+        "and False:",
+        "tests/test_wrong_calls.py::test_a_wrong_argument_is_a_sentence",
+    ),
+    mutation(
+        "arguments: a failure is blamed on arguments that are right",
+        "_arguments.py",
+        "        return _converts(value, operator.index if hint is int else float)",
+        "        return False",
+        "tests/test_wrong_calls.py::test_what_is_no_fault_of_the_arguments_stays_as_it_is",
+    ),
     # --------------------------------------------------------------------------------------------------- files
     mutation(
         "files: those that were moved before one failed stay",

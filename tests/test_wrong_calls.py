@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import certcal
-from certcal import InputError, Predictions, bounds, metrics
+from certcal import InputError, Predictions, bounds, calibrators, metrics, smoothing, study, worst_case
+from certcal._arguments import names_wrong_types
+from certcal.smoothing import robustness
 
 N = 24
 RNG = np.random.default_rng(0)
@@ -44,6 +46,11 @@ WRONG: tuple[Any, ...] = (
 )
 PAIR = {"confidence": SCORE, "correct": OUTCOME}
 SCORES = {"scores": SCORE, "outcomes": OUTCOME}
+ENDS = {"lower": SCORE, "upper": SCORE, "correct": OUTCOME}
+RECORD = robustness.VoteRecord.of([99, 90], 100, [1, 1], sigma=1.0)
+PA = robustness.PaDistribution.of(RECORD)
+TABLE = study.StudyTable.of({"model": ["a", "b"], "accuracy": [0.8, 0.9]})
+SEARCH = {"benchmark": study.Benchmark(TABLE, space="table"), "objective": "accuracy", "budget": 2}
 # Calls that work, and which of their arguments are made wrong.
 CALLS: tuple[tuple[Any, dict[str, Any], str], ...] = (
     (metrics.ece, PAIR, "confidence correct bins edges closed sample_weight"),
@@ -53,7 +60,11 @@ CALLS: tuple[tuple[Any, dict[str, Any], str], ...] = (
     (metrics.accuracy_at_threshold, SCORES, "scores outcomes threshold"),
     (metrics.calibration_intercept, SCORES, "joint"),
     (metrics.harmonic_score, {"accuracy": 0.9, "calibration_error": 0.1}, "accuracy calibration_error beta"),
-    (metrics.measure_stream, {"chunks": lambda: [PAIRS]}, "bins closed"),
+    (metrics.measure_stream, {"chunks": lambda: [PAIRS]}, "bins closed chunks intervals level"),
+    (metrics.survey_stream, {"chunks": lambda: [PAIRS]}, "chunks intervals memory"),
+    (metrics.bootstrap, {"metric": metrics.ece}, "level replicates seed"),
+    (metrics.metric_name, {}, "name"),
+    (metrics.plain_metric, {}, "name"),
     (bounds.binned, PAIR, "confidence correct bins delta edges closed largest_weight"),
     (bounds.smooth, SCORES | {"bandwidth": 0.1}, "bandwidth delta form folds seed perturb scale"),
     (bounds.every_bound, PAIR, "confidence correct delta joint"),
@@ -62,9 +73,42 @@ CALLS: tuple[tuple[Any, dict[str, Any], str], ...] = (
     (bounds.clopper_pearson, {"count": 3, "n": 9, "alpha": 0.05}, "count n alpha side identical"),
     (bounds.hoeffding, {"mean": 0.5, "n": 9, "alpha": 0.05}, "mean n alpha side"),
     (bounds.empirical_bernstein, {"mean": 0.5, "variance": 0.1, "n": 9, "alpha": 0.05}, "mean variance n alpha side"),
-    (certcal.measure, {"data": PAIRS, "bootstrap": 0}, "progress settings bins closed level seed band delta bounds"),
+    (bounds.difference, {f"{k}_{m}": v for k, v in PAIR.items() for m in "ab"}, "names delta seed"),
+    (worst_case.calibration_error, ENDS, "lower correct bins edges closed certified best"),
+    (worst_case.nll, ENDS, "upper certified best"),
+    (worst_case.certify, ENDS, "chosen adaptive binary delta alpha"),
+    (worst_case.population_bound, {"worst_case": worst_case.mce(*ENDS.values())}, "worst_case delta"),
+    (calibrators.fit_predictions, {"predictions": PAIRS}, "predictions method map_bins"),
+    (calibrators.mapped, {"calibrator": calibrators.PlattScaling().fit(SCORE, OUTCOME)}, "predictions"),
+    (calibrators.named_calibrator, {"name": "platt"}, "name map_bins"),
+    (calibrators.certified_path, {"samples": None}, "samples tradeoffs"),
+    (calibrators.save, {"calibrator": None, "path": "nowhere/map.json"}, "calibrator"),
+    (smoothing.overview, {"counts": None}, "counts"),
+    (smoothing.certificates, {"counts": None, "radius": 0.1}, "counts"),
+    (smoothing.check_inputs, {"inputs": SCORE}, "manifest"),
+    (smoothing.usable_counts, {}, "run"),
+    (smoothing.open_run, {}, "path"),
+    (robustness.best_accuracy, {}, "curves"),
+    (robustness.check_same_samples, {}, "records"),
+    (robustness.compare, {"sources": [RECORD]}, "sources alpha samples names"),
+    (robustness.dominance, {"first": PA, "second": PA}, "first second n"),
+    (robustness.smallest_votes, {"p": 0.5, "n": 10, "alpha": 0.01}, "p n alpha"),
+    (robustness.vote_radii, {"votes": 9, "draws": 10, "sigma": 1, "alpha": 0.01}, "votes draws sigma alpha"),
+    (study.battery, {"predictions": PAIRS}, "predictions"),
+    (study.join, {"table": TABLE, "other": TABLE}, "table other on columns"),
+    (study.stack, {}, "tables"),
+    (study.random_search, SEARCH, "benchmark objective budget seed"),
+    (study.overview, {"table": TABLE}, "table"),
+    (study.review, {"table": TABLE}, "table sizes robustness matrix architecture split"),
+    (study.search, {"table": TABLE, "space": "table"}, "table objectives column space split"),
+    (study.unfinished, {}, "out"),
+    (
+        certcal.measure,
+        {"data": PAIRS, "bootstrap": 0},
+        "metrics progress settings bins closed level seed band delta bounds",
+    ),
     (certcal.bound, {"data": PAIRS}, "by progress settings delta joint bins closed scale form seed"),
-    (certcal.recalibrate, {"data": PAIRS}, "progress settings fraction seed bins closed delta"),
+    (certcal.recalibrate, {"data": PAIRS}, "method confidence progress settings fraction seed bins closed delta"),
     (certcal.apply_map, {"map": metrics, "data": PAIRS}, "map progress settings"),
     (certcal.summarize, {"run": "nowhere"}, "run progress"),
 )
@@ -93,6 +137,16 @@ def test_shapes_that_do_not_fit_together_are_named() -> None:
         bounds.clopper_pearson([1, 2], [5, 6, 7], 0.05)
 
 
+def test_an_array_where_a_text_is_expected_is_named() -> None:
+    for call, name in (
+        (lambda: certcal.measure(PAIRS, source=SCORE), "source"),  # pyright: ignore[reportArgumentType]
+        (lambda: metrics.row_names(SCORE), "task"),  # pyright: ignore[reportArgumentType]
+        (lambda: study.overview(TABLE, notes=5), "notes"),  # pyright: ignore[reportArgumentType]
+    ):
+        with pytest.raises(InputError, match=f"^{name} is .*; pass a"):
+            call()
+
+
 def test_memory_is_a_number_of_bytes(tmp_path: Path) -> None:
     (tmp_path / "scores.csv").write_text("score,outcome\n0.5,1\n0.2,0\n")
     for wrong in ("text", -1, 2.5, [1], Odd()):
@@ -105,3 +159,36 @@ def test_every_bound_names_its_own_arguments() -> None:
         bounds.every_bound([0.5, 1.6], [1, 0])
     with pytest.raises(InputError, match=r"^correct\[1\] is 7, neither 0 nor 1"):
         bounds.every_bound([0.5, 0.6], [1, 7])
+
+
+def test_a_verb_without_its_data_says_how_it_is_called() -> None:
+    with pytest.raises(InputError, match=r"^measure was given no data; call it as measure\(data\)$"):
+        certcal.measure()
+    with pytest.raises(InputError, match=r"^apply_map was given no data; call it as apply_map\(map, data\)$"):
+        certcal.apply_map("map.json")
+
+
+def test_what_is_no_fault_of_the_arguments_stays_as_it_is() -> None:
+    """A failure inside, or in a function of the user's own, must not be blamed on an argument that is right."""
+
+    @names_wrong_types
+    def shares(counts: list[int], names: tuple[str, ...] | None = None, *, half: bool = False) -> list[float]:
+        return [count / sum(counts) for count in counts[:: 2 if half else 1]]
+
+    with pytest.raises(ZeroDivisionError):
+        shares([0, 0], names=("a",), half=True)
+    with pytest.raises(InputError, match=r"^counts is \['a'\]; pass a list, each of which is a whole number$"):
+        shares(["a"])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(LookupError, match="of the user's own"):
+        metrics.bootstrap(_fails, SCORE, OUTCOME)
+
+
+def _fails(*_: Any, **__: Any) -> float:
+    raise LookupError("of the user's own")
+
+
+def test_a_long_path_stays_whole_in_a_sentence() -> None:
+    path = "/data/" + "x" * 2000 + "/scores.csv"
+    said = str(InputError(f"{path}: has the columns {', '.join(map(str, range(3000)))}"))
+    assert said.startswith(f"{path}: has the columns 0, 1")
+    assert len(said) < len(path) + 810

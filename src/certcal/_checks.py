@@ -7,6 +7,7 @@ the offending index and what to do about it.
 from __future__ import annotations
 
 import operator
+import os
 import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -114,7 +115,10 @@ class InputError(ValueError):
                 beside.append(option)
         given = f" ({', '.join(beside)})" if beside else ""
         text = f"{name}{self.reason}{remedy}{given}{self.more}"
-        return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+        path, colon, rest = text.partition(": ")  # a file must be found, however long its path is
+        kept, rest = (path + colon, rest) if os.sep in path else ("", text)
+        shown = rest if len(rest) <= _LONGEST else f"{rest[: _LONGEST // 2]} … {rest[-_LONGEST // 2 :]}"
+        return kept + shown
 
 
 def to_numpy(value: Any, name: str) -> NDArray[Any]:

@@ -18,9 +18,12 @@ from certcal._durable import open_regular
 def path_of(value: Any, name: str = "path") -> Path:
     """The name of a file or folder."""
     try:
-        return Path(value)
+        path = Path(value)
     except TypeError:
-        raise InputError(f"{name} is {shortened(value)}; pass the name of a file or folder") from None
+        path = Path("\0")
+    if "\0" in str(path):
+        raise InputError(f"{name} is {shortened(value)}; pass the name of a file or folder")
+    return path
 
 
 def read_bytes(path: Path, most: int, kind: str) -> bytes:

@@ -6,10 +6,14 @@ import functools
 import inspect
 import math
 import operator
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar, cast
 
+import numpy as np
+
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, shortened
 from certcal._text import did_you_mean
 
@@ -245,9 +249,22 @@ def _flag(value: Any, spec: Spec) -> bool:
     return value
 
 
+def _text(value: Any, spec: Spec) -> Any:
+    if not (spec.own or isinstance(value, str)):
+        raise _RefusedError(f"{shortened(value)} is not a text")
+    return value
+
+
+def _file(value: Any, spec: Spec) -> Any:
+    if isinstance(value, str | os.PathLike):
+        return cast("Any", value)
+    raise _RefusedError(f"{shortened(value)} is not the name of a file")
+
+
 def _word(value: Any, spec: Spec) -> Any:
-    if (spec.own and not isinstance(value, str)) or (isinstance(value, str) and value in spec.choices):
-        return value
+    own = spec.own and not isinstance(value, str | list | np.ndarray)
+    if own or (isinstance(value, str) and value in spec.choices):
+        return cast("Any", value)
     if not isinstance(value, str):
         raise _RefusedError(f"{shortened(value)} is not one of {', '.join(spec.choices)}")
     hint = did_you_mean(value.lower(), spec.choices)
@@ -287,9 +304,9 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "word": _word,
     "box": _box,
     "edges": _edges,
-    "name": lambda value, _: value,
-    "text": lambda value, _: value,
-    "file": lambda value, _: value,
+    "name": _text,
+    "text": _text,
+    "file": _file,
 }
 
 
@@ -313,6 +330,8 @@ def takes(cls: type[Made], roles: Sequence[str] = ()) -> Callable[[Callable[...,
         ]
         names = {each.name for each in own}
         places = [each.name for each in own if each.kind is each.POSITIONAL_OR_KEYWORD]
+        needed = {each.name for each in own if each.default is each.empty}
+        checked = names_wrong_types(verb)
         endless = any(each.kind is each.VAR_POSITIONAL for each in own)
 
         @functools.wraps(verb)
@@ -328,7 +347,11 @@ def takes(cls: type[Made], roles: Sequence[str] = ()) -> Callable[[Callable[...,
                 raise InputError(f"settings and {next(iter(given))} are both given; choose one")
             known = [*(each.name for each in own if each.kind is each.KEYWORD_ONLY), *(each.name for each in added)]
             check_arguments(given, known, roles)
-            return verb(*args, settings=cls(**given) if settings is None else settings, **kept)
+            missing = [name for name in places[len(args) :] if name not in kept and name in needed]
+            if missing:
+                remedy = f"call it as {verb.__name__}({', '.join(places)})"
+                raise InputError(f"{verb.__name__} was given no {missing[0]}", remedy=remedy)
+            return checked(*args, settings=cls(**given) if settings is None else settings, **kept)
 
         shown = [*own, *added, inspect.Parameter("settings", inspect.Parameter.KEYWORD_ONLY, default=None)]
         call.__signature__ = signature.replace(parameters=sorted(shown, key=lambda each: each.kind))  # pyright: ignore

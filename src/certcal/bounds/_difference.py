@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import InputError, choice, failure_probability, same_length, score_pair
+from certcal._checks import InputError, choice, failure_probability, same_length, score_pair, shortened
 from certcal.binning import CLOSED, edges_for
 from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, mean_limit, spread, upper_limit
 from certcal.bounds._binned import gaps_with_past_signs, orders
@@ -43,6 +44,7 @@ class DifferenceBounds:
         return {"binned": self.binned.to_dict(), "brier": self.brier.to_dict()}
 
 
+@names_wrong_types
 def difference(
     confidence_a: Any,
     correct_a: Any,
@@ -92,6 +94,8 @@ def difference(
     ('0.1435 to 0.1771', '0.0301 to 0.0383')
     """
     level = failure_probability(delta, "delta") / 2
+    if len(names) != 2:
+        raise InputError(f"names is {shortened(names)}; pass two names")
     first, second = _pair(confidence_a, correct_a, "a"), _pair(confidence_b, correct_b, "b")
     n = first[0].size
     same_length(confidence_a=n, confidence_b=second[0].size)

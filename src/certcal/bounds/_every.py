@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import (
     InputError,
     choice,
@@ -208,6 +209,7 @@ class ClasswiseBounds:
         return {"classes": [each.to_dict() for each in self.classes], "mean": self.mean.to_dict()}
 
 
+@names_wrong_types
 def classwise(
     bound: Callable[..., Bound], probabilities: Any, labels: Any, delta: float = 0.05, **options: Any
 ) -> ClasswiseBounds:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, confidences, failure_probability, function, real, share, whole_number
 from certcal._rounding import percent_text
 from certcal.bounds._binned import binned
@@ -88,6 +89,7 @@ class Plan:
         }
 
 
+@names_wrong_types
 def plan(
     target: float,
     delta: float = 0.05,

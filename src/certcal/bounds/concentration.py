@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, choice, flag, share, to_numpy
 
 Floats = NDArray[np.float64]
@@ -152,6 +153,7 @@ def dkw_width(n: ArrayLike, alpha: float, side: str = "both") -> Any:
     return _plain(width * (1 + _SUM))
 
 
+@names_wrong_types
 def betting(
     values: ArrayLike,
     alpha: float,
@@ -196,7 +198,7 @@ def betting(
     largest = int(many.sum(axis=-1).max(initial=1))
     chosen = 0.5 ** np.arange(1 + max(1, math.ceil(math.log2(max(largest, 1)) / 2))) if bets is None else bets
     thetas = np.atleast_1d(np.asarray(to_numpy(chosen, "bets"), np.float64))
-    if thetas.ndim != 1 or not np.all((thetas >= 0) & (thetas <= 1)):
+    if thetas.ndim != 1 or not thetas.size or not np.all((thetas >= 0) & (thetas <= 1)):
         raise InputError("bets must be numbers in [0, 1]; choose them without looking at the draws")
     level = _level(alpha, side)
     lower = _betting_lower(points, many, level, thetas) if side != "upper" else np.zeros(many.shape[:-1])

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, choice, confidences, positive, same_length, score_pair
 from certcal.binning import CLOSED
 
@@ -305,6 +306,7 @@ class OutcomeMap(ConfidenceMap):
         """Fit to checked samples."""
 
 
+@names_wrong_types
 def described(calibrator: Any) -> str:
     """Name and all parameters, also those that have their default, so that a sentence says what was done.
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, choice, positive, to_numpy
 from certcal._isotonic import counted, pool
 from certcal.calibrators._base import ConfidenceMap
@@ -227,6 +228,7 @@ _KINDS: dict[str, Callable[[float], CertifiedMap]] = {
 METHODS = tuple(_KINDS)
 
 
+@names_wrong_types
 def certified_path(
     samples: CertifiedSamples,
     tradeoffs: Sequence[float] = TRADEOFFS,
@@ -398,6 +400,7 @@ def _radius_weights(value: Sequence[float] | None, count: int) -> Floats:
     return weights
 
 
+@names_wrong_types
 def radius_shares(samples: CertifiedSamples, radius_weight: Sequence[float] | None = None) -> tuple[float, ...]:
     """Per radius, its share of the certified Brier score of samples; 0 where nothing is certified.
 

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError
 from certcal._files import path_of, read_bytes, write_bytes
 from certcal.calibrators._base import Calibrator, RemovedError
@@ -154,6 +155,7 @@ class Saved:
         return content
 
 
+@names_wrong_types
 def save(
     calibrator: Calibrator, path: str | os.PathLike[str], *, fitted_on: FittedOn | None = None, force: bool = False
 ) -> None:
@@ -185,6 +187,7 @@ def save(
     write_bytes(path_of(path), Saved(calibrator, fitted_on).to_bytes(), force=force)
 
 
+@names_wrong_types
 def load(path: str | os.PathLike[str]) -> Saved:
     """Read a calibrator that :func:`save` wrote; whatever else is in the file is refused with a sentence.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from certcal._arguments import names_wrong_types
 from certcal._assumptions import NOT_USED_BEFORE
 from certcal._json import plain
 from certcal.bounds import betting, clopper_pearson
@@ -114,6 +115,7 @@ class FrontPoint:
         return plain(vars(self))
 
 
+@names_wrong_types
 def front_of(
     fit: CertifiedSamples,
     rest: CertifiedSamples,
@@ -160,6 +162,7 @@ def _brier_pair(samples: CertifiedSamples, calibrator: Any, terms: BrierTerms) -
     return None if terms.clean is None else score(0.0), score(1.0) if terms.share.any() else None
 
 
+@names_wrong_types
 def judge(
     samples: CertifiedSamples,
     calibrator: Any,
@@ -223,6 +226,7 @@ def judge(
     return JudgedMap(name, method, tradeoff, calibrator, clean, tuple(at))
 
 
+@names_wrong_types
 def gain_over(samples: CertifiedSamples, radius: int, constant: float | None, delta: float) -> Bound | None:
     """How much lower the certified Brier score of the population is than that of a constant confidence, at least.
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice
+from certcal._arguments import names_wrong_types
+from certcal._checks import InputError, choice, shortened
 from certcal.calibrators._affine import MatrixScaling, VectorScaling
 from certcal.calibrators._binned import EqualMassBinning, HistogramBinning
 from certcal.calibrators._isotonic import IsotonicCalibration
@@ -34,6 +35,7 @@ METHODS = (*SCORE_METHODS, *CONFIDENCE_METHODS)
 BINNED = ("histogram", "equal-mass")
 
 
+@names_wrong_types
 def default_method(predictions: Any) -> str:
     """The calibrator that is used when none is asked for; of predictions, or of anything else that has their ``kind``.
 
@@ -45,6 +47,7 @@ def default_method(predictions: Any) -> str:
     return "platt" if predictions.kind in _ONE_NUMBER else "temperature"
 
 
+@names_wrong_types
 def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: int | None = None) -> Any:
     """Fit a calibrator to all of the given predictions.
 
@@ -69,10 +72,8 @@ def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: i
     'PlattScaling'
     """
     given = default_method(predictions) if method is None else method
-    if map_bins is not None and given not in BINNED:
-        reason = f"it is for the methods {' and '.join(BINNED)}, and the method is {given}"
-        raise InputError(reason, argument="map_bins", remedy="leave it out")
-    if given in SCORE_METHODS and predictions.probabilities is None:
+    _refuse_bins(given, map_bins)
+    if isinstance(given, str) and given in SCORE_METHODS and predictions.probabilities is None:
         raise InputError(
             f"{given} needs logits or probabilities of all classes, and there is one number per sample",
             argument="method",
@@ -94,13 +95,22 @@ def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: i
     return made
 
 
+@names_wrong_types
 def named_calibrator(name: str, kind: str = "probabilities", map_bins: int | None = None) -> Any:
     """The calibrator that goes by a name, not fitted; of all classes, for scores of a kind."""
     if choice(name, METHODS, "method") in SCORE_METHODS:
         return _SCORES[name](inputs=kind)
+    _refuse_bins(name, map_bins)
     return _CONFIDENCES[name](**({} if map_bins is None else {"bins": map_bins}))
 
 
+def _refuse_bins(method: Any, map_bins: int | None) -> None:
+    if map_bins is not None and not (isinstance(method, str) and method in BINNED):
+        reason = f"it is for the methods {' and '.join(BINNED)}, and the method is {method}"
+        raise InputError(reason, argument="map_bins", remedy="leave it out")
+
+
+@names_wrong_types
 def recalibrated(calibrator: Any, predictions: Predictions) -> Predictions:
     """Predictions after a map: probabilities of all classes after a map of scores, else confidences.
 
@@ -125,6 +135,7 @@ def recalibrated(calibrator: Any, predictions: Predictions) -> Predictions:
     return Predictions.from_probabilities(after, predictions.labels, weight)
 
 
+@names_wrong_types
 def mapped(calibrator: Any, predictions: Any) -> NDArray[Any]:
     """Confidences after a map of them, or the probabilities of all classes, one row per sample, after a map of scores.
 
@@ -136,6 +147,8 @@ def mapped(calibrator: Any, predictions: Any) -> NDArray[Any]:
         As for :func:`recalibrated`, or whatever else has their ``kind``, ``confidence``, ``probabilities`` and
         ``logits``: nothing about what was true is needed.
     """
+    if not hasattr(predictions, "confidence"):
+        raise InputError(f"predictions is {shortened(predictions)}; pass Predictions")
     if not isinstance(calibrator, ScoreCalibrator):
         return predicted(calibrator, predictions.confidence)
     _check_inputs(calibrator, predictions)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import (
     InputError,
     confidences,
@@ -240,6 +241,7 @@ class CertifiedSamples:
         )
 
 
+@names_wrong_types
 def split_positions(n: int, fraction: float = 0.5, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Positions of the samples to fit to, and of the others, both ascending.
 

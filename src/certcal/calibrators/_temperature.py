@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import read_only
 from certcal._threads import map_blocks
 from certcal.calibrators._base import number
@@ -36,6 +37,7 @@ SHORT = 1e-5
 Derivatives = Callable[[float], tuple[float, float, float]]
 
 
+@names_wrong_types
 def fit_temperature(logits: Any, labels: Any, sample_weight: Any = None) -> float:
     """Temperature T that minimises the negative log-likelihood of softmax(logits / T) (Guo et al. 2017).
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, logit_matrix, probability_matrix, same_length, weights
+from certcal._checks import InputError, choice, logit_matrix, probability_matrix, same_length, shortened, weights
 from certcal._checks import labels as check_labels
 from certcal.calibrators._base import INPUTS, Calibrator, Floats
 
@@ -149,7 +149,11 @@ def refuse_probabilities(logits: NDArray[Any]) -> None:
 
 def class_codes(labels: Any, count: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """The column of each label, and the classes: numbers from 0, or other values, in their order one per column."""
-    array, numbered = np.asarray([] if hasattr(labels, "detach") else labels), np.arange(count)
+    numbered = np.arange(count)
+    try:
+        array = np.asarray([] if hasattr(labels, "detach") else labels)
+    except ValueError:  # lists of several lengths
+        raise InputError(f"labels is {shortened(labels)}; pass one label per sample") from None
     texts = array.dtype.kind in "OUT" and array.size > 0 and all(isinstance(each, str) for each in array.ravel())
     outside = array.dtype.kind in "iuf" and array.size > 0 and bool(array.min() < 0 or array.max() >= count)
     known = np.unique(array) if texts or outside else numbered

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import (
     class_pair,
     confidence_level,
@@ -17,6 +18,7 @@ from certcal._checks import (
     function,
     labels,
     logit_matrix,
+    real,
     score_pair,
     to_numpy,
     weights,
@@ -34,6 +36,7 @@ def check_request(level: float, replicates: int, seed: int) -> None:
     whole_number(seed, 0, 1 << 128, "seed", "pass a whole number >= 0")
 
 
+@names_wrong_types
 def bootstrap(
     metric: Callable[..., float],
     *arrays: Any,
@@ -76,7 +79,8 @@ def bootstrap(
     """
     check_request(level, replicates, seed)
     function(metric, "metric", "pass a function of certcal.metrics, such as ece")
-    value = float(metric(*arrays, sample_weight=sample_weight, **options))
+    found = metric(*arrays, sample_weight=sample_weight, **options)
+    value = real(found, "what the metric gives", "pass a function that gives a number")
     parts = [to_numpy(array, "array") for array in arrays]
     n, rng = int(parts[0].shape[0]), np.random.default_rng(seed)
     heavy = weights(sample_weight, n)
@@ -99,6 +103,7 @@ def bootstrap(
     return Estimate(getattr(metric, "__name__", "metric"), value, n, options, interval)
 
 
+@names_wrong_types
 def with_interval(
     metric: Callable[..., float],
     *arrays: Any,

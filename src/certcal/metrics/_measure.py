@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, bin_counts, choice, kernel_float, real
 from certcal._html import table
 from certcal._rounding import percent_text
@@ -137,6 +138,7 @@ class Measurements:
         return table(header, rows, caption, numeric=(1, 2, 3))
 
 
+@names_wrong_types
 def measure(
     predictions: Predictions,
     *,

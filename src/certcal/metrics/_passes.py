@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, bin_count, bin_counts, choice, function
+from certcal._arguments import names_wrong_types
+from certcal._checks import InputError, bin_count, bin_counts, choice, function, shortened
 from certcal._select import Quantiles
 from certcal.binning import CLOSED, BinSums, BinTable, equal_width_edges
 from certcal.claims import Interval
@@ -84,6 +85,7 @@ class Survey:
     groups: Mapping[int, Survey] = field(default_factory=dict[int, "Survey"])
 
 
+@names_wrong_types
 def measure_stream(
     chunks: Pieces,
     *,
@@ -120,6 +122,7 @@ def measure_stream(
     return survey_stream(chunks, bins=bins, closed=closed, intervals=intervals, level=level).measurements
 
 
+@names_wrong_types
 def reliability_stream(
     chunks: Pieces, bins: int = 15, *, closed: str = "left", band: str = "joint", level: float = 0.95
 ) -> Reliability:
@@ -142,11 +145,12 @@ def reliability_stream(
     count, side = bin_count(bins), choice(closed, CLOSED, "closed")
     _check_streamed(band, level)
     drawn = StreamedDiagram(StreamRequest((count,), side, count, band, level))
-    for part in function(chunks, "chunks", _PIECES)():
+    for part, _ in _pieces(chunks):
         drawn.add(part)
     return drawn.result()
 
 
+@names_wrong_types
 def survey_stream(
     chunks: GroupedPieces,
     *,
@@ -202,8 +206,7 @@ def survey_stream(
         StreamedPart.third,
     )
     for step in steps:
-        for piece in function(chunks, "chunks", _PIECES)():
-            predictions, codes = piece if isinstance(piece, tuple) else (piece, None)
+        for predictions, codes in _pieces(chunks):
             step(whole, predictions)
             for code, some in _split(predictions, codes):
                 if code not in groups and len(groups) == MOST_GROUPS:
@@ -222,6 +225,19 @@ def survey_stream(
             part.settle()
     found = {code: part.result() for code, part in sorted(groups.items()) if part.stream is not None}
     return replace(whole.result(), groups=found)
+
+
+def _pieces(chunks: GroupedPieces) -> Iterator[tuple[Predictions, NDArray[np.int64] | None]]:
+    """Predictions and the groups of their samples, piece by piece."""
+    from certcal.predictions import Predictions
+
+    given: Any = function(chunks, "chunks", _PIECES)()
+    pieces: Iterable[Any] = given if hasattr(given, "__iter__") else [given]
+    for piece in pieces:
+        predictions, codes = cast("Any", piece) if isinstance(piece, tuple) else (piece, None)
+        if not isinstance(predictions, Predictions):
+            raise InputError(f"chunks gives {shortened(predictions)}; pass a function that gives Predictions")
+        yield predictions, codes
 
 
 def check_bins(counts: tuple[int, ...], classes: int | None, memory: int, *, weighted: bool, parts: int = 1) -> None:

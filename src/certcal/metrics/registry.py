@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._text import plain_name as plain_metric
+from certcal._arguments import names_wrong_types
+from certcal._checks import InputError, shortened
+from certcal._text import plain_name
 from certcal.binning import BinTable
 from certcal.metrics import _intervals as intervals
 from certcal.metrics import binary, binned, classwise, cumulative, kernel, loess, scores
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from certcal.predictions import Predictions
 
 Floats = NDArray[np.float64]
+
+plain_metric = names_wrong_types(plain_name)
 
 # What predictions can be, for texts that differ between them.
 TASK_KINDS = ("binary", "top-label", "multiclass")
@@ -673,6 +676,7 @@ def entry_of(function: Callable[..., Any]) -> MetricEntry | None:
     return next((entry for entry in METRICS.values() if entry.function is function), None)
 
 
+@names_wrong_types
 def entry_named(name: str, task: str | None = None) -> MetricEntry | None:
     """The entry of a row's name, in a kind of task or, where that is not known, in the first that has such a row.
 
@@ -686,6 +690,7 @@ def entry_named(name: str, task: str | None = None) -> MetricEntry | None:
     return next((each for each in METRICS.values() if task in each.tasks and each.text("name", task) == name), None)
 
 
+@names_wrong_types
 def row_names(task: str | None = None) -> list[str]:
     """Names of the rows of a kind of task, or of all."""
     kinds = TASK_KINDS if task is None else (task,)
@@ -693,6 +698,7 @@ def row_names(task: str | None = None) -> list[str]:
     return list(dict.fromkeys(every))
 
 
+@names_wrong_types
 def metric_name(name: str) -> str:
     """The row that is called so: by its name in any spelling, or as it is shown; what none is called stays plain.
 
@@ -722,6 +728,7 @@ def table_rows(counts: Iterable[int], task: str) -> Iterator[tuple[MetricEntry, 
             yield from ((entry, count) for entry in members)
 
 
+@names_wrong_types
 def check_names(metrics: Iterable[Any]) -> tuple[Any, ...]:
     """Names in their plain spelling, and metrics of one's own; what no metric is called is refused with the nearest.
 
@@ -738,9 +745,9 @@ def check_names(metrics: Iterable[Any]) -> tuple[Any, ...]:
     known = row_names()
     for name in metrics:
         plain = metric_name(name) if isinstance(name, str) else name
-        if not callable(name) and plain not in known:
+        if not callable(name) and not (isinstance(plain, str) and plain in known):
             near = get_close_matches(str(plain), known, n=1)
             remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise InputError(f"there is no {name!r}", argument="metrics", remedy=remedy)
+            raise InputError(f"there is no {shortened(name)}", argument="metrics", remedy=remedy)
         found.append(plain)
     return tuple(found)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._assumptions import BATCH, NOISE, SPLIT, fixed, own_kind
 from certcal._checks import InputError, choice, failure_probability, to_numpy, whole_number
 from certcal._html import table
@@ -355,6 +356,7 @@ def assumptions_of(draws: Counts | Certificates, confidence: str, split: bool = 
     return (NOISE[draws.noise], BATCH, chosen, *divided, *own, *_extended(draws.earlier, len(draws)))
 
 
+@names_wrong_types
 def certificates(
     counts: Counts,
     radius: float,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, choice, noise_level, random_seed, same_length, to_numpy, whole_number
 from certcal.smoothing._noise import NOISES
 
@@ -262,6 +263,7 @@ class Overview:
         return asdict(self)
 
 
+@names_wrong_types
 def overview(counts: Counts, alpha: float = 0.001) -> Overview:
     """What a run's counts say at a glance."""
     from certcal.smoothing._certificates import certified_radii, prediction_level

@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._assumptions import BATCH, NOISE, fixed
 from certcal._checks import (
     InputError,
@@ -213,6 +214,7 @@ class Decisions(Result):
         return stream.getvalue()
 
 
+@names_wrong_types
 def decide(
     model: Model,
     inputs: Any,
@@ -351,6 +353,7 @@ def _boundaries(s: DecisionSetting) -> Boundaries:
     return Boundaries(**how)
 
 
+@names_wrong_types
 def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     """Read decisions from a JSON or Parquet file.
 

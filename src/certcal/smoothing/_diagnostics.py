@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import whole_number
 from certcal.claims import round_outward
 from certcal.smoothing._certificates import Certificates
@@ -138,6 +139,7 @@ class InfluentialSample:
         return {"type": "influential sample", **asdict(self)}
 
 
+@names_wrong_types
 def influential_samples(
     counts: Counts, found: Certificates, worst: WorstCase | None, clean: ConfidenceEstimates, k: int
 ) -> tuple[InfluentialSample, ...]:

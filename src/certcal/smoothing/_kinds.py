@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, choice
 from certcal.smoothing._bands import HistogramRows, Side, bernstein, cdf, standard, tight
 from certcal.smoothing._counts import Counts
@@ -122,6 +123,7 @@ def kind_of(confidence: str | CertificateKind) -> CertificateKind:
     return confidence
 
 
+@names_wrong_types
 def kind_name(confidence: str | CertificateKind) -> str:
     """What a kind is called.
 
@@ -133,6 +135,7 @@ def kind_name(confidence: str | CertificateKind) -> str:
     return _name(kind_of(confidence))
 
 
+@names_wrong_types
 def holds_at_all_radii(confidence: str | CertificateKind) -> bool:
     """Whether the intervals of a kind hold at all radii at once.
 
@@ -144,6 +147,7 @@ def holds_at_all_radii(confidence: str | CertificateKind) -> bool:
     return bool(getattr(kind_of(confidence), "all_radii", False))
 
 
+@names_wrong_types
 def pools_noise(confidence: str | CertificateKind) -> bool:
     """Whether claims about a data set with a kind of certificate average the noise of its samples.
 
@@ -155,6 +159,7 @@ def pools_noise(confidence: str | CertificateKind) -> bool:
     return bool(getattr(kind_of(confidence), "pooled", False))
 
 
+@names_wrong_types
 def kind_explanation(confidence: str | CertificateKind) -> str:
     """How a kind makes intervals, in a sentence; of one's own kind, its attribute ``explanation``, if it has one.
 

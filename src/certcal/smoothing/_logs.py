@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, failure_probability, noise_level, whole_number
 from certcal._durable import open_regular
 from certcal._files import path_of
@@ -108,6 +109,7 @@ class CertificationLog:
         )
 
 
+@names_wrong_types
 def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float | None = None) -> CertificationLog:
     r"""Read a log of ``idx label predict radius correct time`` lines, separated by tabs, and recover the votes.
 

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import choice, failure_probability
 from certcal.binning import CLOSED, assign, edges_for
 from certcal.bounds import clopper_pearson
@@ -68,6 +69,7 @@ LARGEST_BET = 0.9
 _BLOCK = 1 << 12
 
 
+@names_wrong_types
 def pooled_claim(
     counts: Counts,
     radius: float,
@@ -166,6 +168,7 @@ def _ledger(one: Certificates) -> Ledger:
     return Ledger(one.alpha, tuple(parts))
 
 
+@names_wrong_types
 def certified_together(counts: Counts, radius: float, delta: float = 0.001) -> NDArray[np.bool_]:
     """Which samples count as certified in the claim about their data set: all are, except with probability delta."""
     return _membership(counts, check_radius(radius), failure_probability(delta, "delta"))[0]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, noise_level
 from certcal.smoothing._logs import ABSTAINED, tab_lines
 from certcal.smoothing.robustness import AccuracyCurve, PaPoints, certified_accuracy, from_curve
@@ -19,6 +20,7 @@ from certcal.smoothing.robustness._accuracy import check_at
 _PREFIX, _PLAIN = "exp_cdf_", "exp_"
 
 
+@names_wrong_types
 def read_curve(
     path: str | os.PathLike[str], *, sigma: float, n: int | None = None, alpha: float | None = None
 ) -> PaPoints:
@@ -166,6 +168,7 @@ class ConfidenceLog:
         }
 
 
+@names_wrong_types
 def read_confidence_log(path: str | os.PathLike[str]) -> ConfidenceLog:
     r"""Read a log with columns ``exp_cdf_00``, ``exp_cdf_25``, …: lower bounds of mean confidences at radii 0, 0.25, ….
 

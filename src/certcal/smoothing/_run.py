@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, to_numpy, whole_number
 from certcal._files import path_of
 from certcal._html import table
@@ -204,6 +205,7 @@ class Run:
         return f"{self.path}: {what}; give the same sample command again to draw what is missing{at}"
 
 
+@names_wrong_types
 def open_run(path: str | os.PathLike[str]) -> Run:
     """Open a run on disk. Its shards are read and checked when they are asked for.
 
@@ -252,6 +254,7 @@ def survey(
         yield unit, columns, None
 
 
+@names_wrong_types
 def usable_counts(run: Run, *, drawn_only: bool = False) -> Counts:
     """The counts of a run, or of those of its first samples that are drawn completely.
 
@@ -296,6 +299,7 @@ def _drawn(manifest: Manifest, missing: Sequence[Unit]) -> tuple[int, int] | Non
     return None
 
 
+@names_wrong_types
 def check_inputs(manifest: Manifest, inputs: Any) -> NDArray[np.float32] | Rows:
     """The inputs of a run's samples, once it is sure that they are the ones it was drawn from.
 

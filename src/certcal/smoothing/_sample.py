@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._assumptions import LOGITS
 from certcal._checks import (
     InputError,
@@ -31,6 +32,7 @@ from certcal._checks import (
 )
 from certcal._checks import labels as class_labels
 from certcal._durable import make_folder, only_writer, remove_leftovers
+from certcal._files import path_of
 from certcal.data import DataSettings, Inputs, Rows
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.models import Model, Source
@@ -84,6 +86,7 @@ _CHOSEN = ("every", "resize", "crop")
 PIECE_BYTES = 1 << 27  # of the inputs that are read, sent and drawn at a time, or as many as fill whole batches
 
 
+@names_wrong_types
 def sample(
     model: Model,
     inputs: Any,
@@ -190,7 +193,7 @@ def sample(
             f"{model.description} lives in this process only, and workers need to load it themselves; save it and use "
             "certcal.models.load with its path or 'package.module:name', or use workers=1"
         )
-    folder = Path(out)
+    folder = path_of(out, "out")
     before = existing_manifest(folder)
     manifest, batch = create(wanted) if before is None else resume(folder, before, wanted)
     with ExitStack() as kept:

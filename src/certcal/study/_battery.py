@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice
+from certcal._arguments import names_wrong_types
+from certcal._checks import InputError, choice, random_seed
 from certcal._threads import map_blocks
 from certcal.calibrators import fit_temperature
 from certcal.calibrators.scores import as_logits
@@ -71,6 +72,7 @@ class Battery:
         yield from self.out_of_distribution
 
 
+@names_wrong_types
 def battery(
     predictions: Predictions,
     *,
@@ -122,7 +124,7 @@ def battery(
     if not 0 < held < n:
         count = f"{n} sample" if n == 1 else f"{n} samples"
         raise InputError(f"predictions has {count}, too few to split off {validation:g} for validation; pass more")
-    order = np.random.default_rng(seed).permutation(n)
+    order = np.random.default_rng(random_seed(seed)).permutation(n)
     fitted, test = predictions.select(np.sort(order[:held])), predictions.select(np.sort(order[held:]))
     names = ("accuracy", *BINNED, *UNBINNED)
     choice(kde, KERNELS, "kde")

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal import _checks
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError
 from certcal._durable import LOCK, make_folder, only_writer, remove_leftovers, remove_lock, write_durably
+from certcal._files import path_of
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
@@ -164,7 +166,7 @@ def measure(
 
 def _place(out: str | os.PathLike[str], source: Any) -> Path:
     """The table's file, where it can be written without harm."""
-    path = Path(out)
+    path = path_of(out, "out")
     if path.suffix.lower() not in (".parquet", ".pq"):
         raise InputError(f"{path}: the table is a Parquet file; choose a name that ends in .parquet")
     if path.is_dir():
@@ -348,9 +350,12 @@ class FinishedRows:
 
 def _beside(out: Path) -> Path:
     """The folder beside a table that holds what is finished of it."""
+    if not out.name:
+        raise InputError(f"out is {str(out)!r}; pass the name of a file")
     return out.with_name(f"{out.name}.parts")
 
 
+@names_wrong_types
 def unfinished(out: str | os.PathLike[str]) -> Path | None:
     """The folder beside a table that keeps what an interrupted :func:`measure` has finished; None when there is none.
 
@@ -359,7 +364,7 @@ def unfinished(out: str | os.PathLike[str]) -> Path | None:
     >>> unfinished("nowhere/study.parquet") is None
     True
     """
-    place = _beside(Path(out))
+    place = _beside(path_of(out, "out"))
     return place if place.is_dir() else None
 
 

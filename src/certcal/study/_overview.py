@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError
 from certcal._text import counted
 from certcal.result import Result
@@ -134,6 +135,7 @@ class StudyOverview(Result):
         return {each.name: [getattr(line, each.name) for line in self.medians] for each in fields(DatasetMedians)}
 
 
+@names_wrong_types
 def overview(
     table: StudyTable | str | os.PathLike[str], *, source: str | None = None, notes: Sequence[str] = ()
 ) -> StudyOverview:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError
 from certcal._files import path_of, read_bytes
 from certcal._settings import Settings, setting, takes
@@ -151,6 +152,7 @@ def convert(
     )
 
 
+@names_wrong_types
 def read_architectures(path: str | os.PathLike[str]) -> list[str]:
     r"""Read the names of architectures by their index: a JSON list of texts, the first of which has the index 0.
 
@@ -191,6 +193,7 @@ def read_architectures(path: str | os.PathLike[str]) -> list[str]:
     return [*first]
 
 
+@names_wrong_types
 def read_calibration_table(
     path: str | os.PathLike[str],
     *,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, choice, same_length, to_numpy
 from certcal._threads import map_blocks
 from certcal.study._findings import Matrix, listed
@@ -34,6 +35,7 @@ _SMALL = 50_000
 _ROWS = 1 << 13
 
 
+@names_wrong_types
 def kendall(x: Any, y: Any) -> float:
     """Kendall's τ_b: (concordant - discordant pairs) / √(pairs not tied in x · pairs not tied in y).
 
@@ -50,6 +52,7 @@ def kendall(x: Any, y: Any) -> float:
     return float(_kendall_pairs(_ranked_pair(x, y))[0, 1])
 
 
+@names_wrong_types
 def spearman(x: Any, y: Any) -> float:
     """Spearman's ρ: the correlation of the ranks, where equal values share the mean of theirs.
 
@@ -66,6 +69,7 @@ def spearman(x: Any, y: Any) -> float:
     return float(_spearman_pairs(_ranked_pair(x, y))[0, 1])
 
 
+@names_wrong_types
 def kendall_matrix(values: Any) -> Floats:
     """:func:`kendall` of every pair of columns.
 
@@ -82,6 +86,7 @@ def kendall_matrix(values: Any) -> Floats:
     return _kendall_pairs(_ranked_columns(_columns(values)))
 
 
+@names_wrong_types
 def spearman_matrix(values: Any) -> Floats:
     """:func:`spearman` of every pair of columns.
 
@@ -98,6 +103,7 @@ def spearman_matrix(values: Any) -> Floats:
     return _spearman_pairs(_ranked_columns(_columns(values)))
 
 
+@names_wrong_types
 def correlations(values: Any, names: Sequence[str], *, method: str = "kendall", title: str = "") -> Matrix:
     """Rank correlations between named columns, with a note about those that have none.
 
@@ -139,6 +145,7 @@ def correlations(values: Any, names: Sequence[str], *, method: str = "kendall", 
     return Matrix(title, tuple(names), found, ranked.codes.shape[1], method.capitalize(), "; ".join(notes))
 
 
+@names_wrong_types
 def kendall_resampled(x: Any, y: Any, rows: Any) -> Floats:
     """:func:`kendall` of rows drawn with repetition, as a bootstrap needs: the columns are sorted once for all draws.
 

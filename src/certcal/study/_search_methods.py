@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, whole_number
 from certcal.study._benchmark import Benchmark, SearchObjective
 
@@ -98,6 +99,7 @@ class _Evaluations:
         return Searched(method, self.objective, names[best], float(values[best]), evaluated, values[places])
 
 
+@names_wrong_types
 def random_search(
     benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int] = 0
 ) -> Searched:
@@ -128,6 +130,7 @@ def random_search(
     return done.searched("random")
 
 
+@names_wrong_types
 def local_search(
     benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int] = 0
 ) -> Searched:
@@ -171,6 +174,7 @@ def local_search(
     return done.searched("local")
 
 
+@names_wrong_types
 def regularised_evolution(
     benchmark: Benchmark,
     objective: str | SearchObjective,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, shortened
 from certcal._files import path_of
 from certcal._html import table as html_table
@@ -278,6 +279,7 @@ class StudyTable:
         return [*counts, ("measurements", len(self.measurements)), *([("failed", failed)] if failed else [])]
 
 
+@names_wrong_types
 def stack(tables: Sequence[StudyTable]) -> StudyTable:
     """Tables below each other; a column that one does not have is empty in its rows.
 
@@ -288,6 +290,8 @@ def stack(tables: Sequence[StudyTable]) -> StudyTable:
     >>> both["depth"].tolist(), both["accuracy"].tolist()
     ([3.0, nan], [nan, 0.5])
     """
+    if len(tables) == 0:
+        raise InputError("tables is empty; pass at least one table")
     names = list(dict.fromkeys(name for table in tables for name in table.columns))
     columns = {
         name: [value for table in tables for value in (table[name].tolist() if name in table else [None] * len(table))]
@@ -321,6 +325,7 @@ class Joined:
     unused: int
 
 
+@names_wrong_types
 def join(
     table: StudyTable,
     other: StudyTable,
@@ -353,7 +358,7 @@ def join(
     >>> joined.table["params"].tolist(), joined.matched, joined.unmatched, joined.unused
     ([nan, 10.0], 1, 1, 1)
     """
-    if not on or any(name not in KEYS and table[name].dtype != object for name in on):
+    if len(on) == 0 or any(name not in KEYS and table[name].dtype != object for name in on):
         raise InputError(f"on is {list(on)}; name columns of text that both tables have")
     usable = other.where()
     places: dict[tuple[str, ...], int] = {}

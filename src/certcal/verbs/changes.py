@@ -56,7 +56,7 @@ class ChangeSettings(Settings):
     )
     closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
     metrics: tuple[Any, ...] = setting(
-        (), "Metric to report; repeatable. Default: all.", "text", many=True, flag="--metric", metavar="NAME"
+        (), "Metric to report; repeatable. Default: all.", "text", many=True, own=True, flag="--metric", metavar="NAME"
     )
     level: float = setting(0.95, "Confidence level of the intervals of differences.", "level")
     seed: int = setting(0, "Random seed of resampling and of the bounds' split.", "whole", least=0, most=2**63 - 1)

@@ -60,6 +60,7 @@ class CompareSettings(Settings):
         "Default: 100,0.01 1000,0.001 and 100000,0.001.",
         "text",
         many=True,
+        own=True,
         metavar="N,ALPHA",
         flag="--budget",
     )

@@ -66,7 +66,7 @@ class MeasureSettings(Settings):
     )
     closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
     metrics: tuple[Any, ...] = setting(
-        (), "Metric to report; repeatable. Default: all.", "text", many=True, flag="--metric", metavar="NAME"
+        (), "Metric to report; repeatable. Default: all.", "text", many=True, own=True, flag="--metric", metavar="NAME"
     )
     bootstrap: int = setting(
         RESAMPLES,

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, choice
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.metrics.binned import ece_of
@@ -20,6 +21,7 @@ Floats = NDArray[np.float64]
 NAME = "calibration error"
 
 
+@names_wrong_types
 def calibration_error(
     lower: Any,
     upper: Any,

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import bin_count, choice, whole_number
 from certcal.binning import CLOSED, BinTable, mass_edges, sums
 from certcal.metrics.binned import ece_of
@@ -40,6 +41,7 @@ CELLS = 1024
 MOST_TRIALS, FEWEST_TRIALS, TRIED_SAMPLES = 3000, 60, 20_000_000
 
 
+@names_wrong_types
 def equal_mass_error(
     lower: Any,
     upper: Any,
@@ -80,6 +82,7 @@ def equal_mass_error(
     return _bracket(EQUAL_MASS, *given, failing=failing, trials=trials, recomputed=True)
 
 
+@names_wrong_types
 def any_edges_error(
     lower: Any, upper: Any, correct: Any, bins: int = 15, *, closed: str = "left", certified: Any = None
 ) -> WorstCase:

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from certcal._arguments import names_wrong_types
 from certcal._html import element, table
 from certcal._isotonic import isotonic
 from certcal.claims import move_outward, round_outward, these_samples
@@ -170,6 +171,7 @@ class Information:
         }
 
 
+@names_wrong_types
 def information(lower: Any, upper: Any, correct: Any, *, certified: Any = None) -> Information:
     """How much of the information in confidences is certified to survive inside their intervals.
 

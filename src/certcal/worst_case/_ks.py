@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._select import running_shares
 from certcal.metrics import ks_error as plain_ks_error
 from certcal.worst_case._intervals import Intervals, check_intervals
@@ -30,6 +31,7 @@ Floats = NDArray[np.float64]
 ROUNDING = 8 * 2.0**-52
 
 
+@names_wrong_types
 def ks_error(lower: Any, upper: Any, correct: Any, *, certified: Any = None, best: bool = False) -> WorstCase:
     """Largest KS calibration error inside the intervals, exactly, in O(N log N).
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import choice
 from certcal._select import running_shares
 from certcal.binning import CLOSED, BinTable, edges_for, sums
@@ -29,6 +30,7 @@ NAME = "maximum calibration error"
 ROUNDING = 8 * 2.0**-52
 
 
+@names_wrong_types
 def mce(
     lower: Any,
     upper: Any,

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal.binning import edges_for
 from certcal.worst_case._gains import least_runs
 from certcal.worst_case._program import Bins
@@ -82,6 +83,7 @@ class PooledEnds:
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
+@names_wrong_types
 def pooled_calibration_error(
     ends: PooledEnds,
     correct: Any,

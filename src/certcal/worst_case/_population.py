@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from certcal._arguments import names_wrong_types
 from certcal._assumptions import NOT_USED_BEFORE
 from certcal._checks import InputError, failure_probability, share
 from certcal.claims import Bound, move_outward, short_text
 from certcal.worst_case._result import WorstCase
 
 
+@names_wrong_types
 def population_bound(
     worst_case: WorstCase, delta: float = 0.05, alpha: float = 0.0, *, certified_fraction: float | None = None
 ) -> Bound:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._result import WorstCase, outward
 
@@ -20,6 +21,7 @@ ROUNDING, UNDERFLOW = 64 * 2.0**-52, 1e-300
 Loss = Callable[[Floats, NDArray[np.uint8]], Floats]
 
 
+@names_wrong_types
 def brier_score(lower: Any, upper: Any, correct: Any, *, certified: Any = None, best: bool = False) -> WorstCase:
     """Largest top-label Brier score inside the intervals: the mean of (1 - lower)² where correct and upper² where not.
 
@@ -40,6 +42,7 @@ def brier_score(lower: Any, upper: Any, correct: Any, *, certified: Any = None, 
     return _separable("Brier score", _squares, 1.0, check_intervals(lower, upper, correct, certified), best)
 
 
+@names_wrong_types
 def nll(lower: Any, upper: Any, correct: Any, *, certified: Any = None, best: bool = False) -> WorstCase:
     """Largest top-label log loss inside the intervals: the mean of -log lower where correct, -log(1 - upper) where not.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, failure_probability
 from certcal._html import element, table
 from certcal.binning import check_edges
@@ -248,6 +249,7 @@ class CertifiedSummary:
         }
 
 
+@names_wrong_types
 def certify(
     lower: Any,
     upper: Any,

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, correctness, same_length, to_numpy, whole_number
+from certcal._arguments import names_wrong_types
+from certcal._checks import InputError, correctness, same_length, shortened, to_numpy, whole_number
 from certcal._json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._votes import vote_radii
@@ -219,6 +220,7 @@ class AverageCertifiedRadius:
         return document_of(self, "average certified radius", "sentence")
 
 
+@names_wrong_types
 def certified_accuracy(radii: Any, correct: Any, at: Any, *, abstained: Any = None, name: str = "") -> AccuracyCurve:
     """Share of samples that are correct and whose certified radius is at least R, for each R.
 
@@ -249,7 +251,8 @@ def certified_accuracy(radii: Any, correct: Any, at: Any, *, abstained: Any = No
     return AccuracyCurve(name, tuple(where.tolist()), tuple(int(count) for count in counts), r.size)
 
 
-def best_accuracy(curves: Any) -> BestCurve:
+@names_wrong_types
+def best_accuracy(curves: Iterable[AccuracyCurve]) -> BestCurve:
     """At each radius, the best of several curves (usually one per σ); ties name all who reach it.
 
     Parameters
@@ -257,7 +260,7 @@ def best_accuracy(curves: Any) -> BestCurve:
     curves
         Curves of :func:`certified_accuracy` at the same radii.
     """
-    several: list[AccuracyCurve] = list(curves)
+    several = list(curves)
     if not several:
         raise InputError("curves is empty; pass at least one curve")
     for curve in several:
@@ -271,6 +274,7 @@ def best_accuracy(curves: Any) -> BestCurve:
     return BestCurve(several[0].at, tuple(best), tuple(names))
 
 
+@names_wrong_types
 def average_certified_radius(
     radii: Any,
     correct: Any,
@@ -305,6 +309,7 @@ def average_certified_radius(
     return AverageCertifiedRadius(name, total / r.size, r.size, tenth, trivial, as_printed)
 
 
+@names_wrong_types
 def trivial_average_radius(labels: Any, *, sigma: float, n: int, alpha: float = 0.001) -> float:
     """Average certified radius of a classifier that always answers the most frequent of ``labels``.
 
@@ -317,7 +322,12 @@ def trivial_average_radius(labels: Any, *, sigma: float, n: int, alpha: float = 
     [0.565, 0.75, 0.913]
     """
     n = whole_number(n, 1, 2**53, "n", "pass the number of draws")
-    _, counts = np.unique(np.asarray(labels), return_counts=True)
+    try:
+        _, counts = np.unique(np.asarray(labels), return_counts=True)
+    except (TypeError, ValueError):  # lists of several lengths, or values that have no order
+        counts = np.array([])
+    if not counts.size:
+        raise InputError(f"labels is {shortened(labels)}; pass one label per sample")
     largest = float(vote_radii(n, n, sigma, alpha))
     return 0.0 if largest != largest else float(counts.max() / counts.sum()) * largest
 

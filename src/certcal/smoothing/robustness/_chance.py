@@ -19,6 +19,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, confidences, same_length, share
 from certcal._json import document_of
 from certcal.claims import short_text
@@ -120,6 +121,7 @@ class Chance:
         return document_of(self, "beyond chance", "verdict", "sentence")
 
 
+@names_wrong_types
 def chance(
     first: str, second: str, values: Any, others: Any, *, level: float = 0.05, draws: int | None = None
 ) -> Chance:

@@ -7,13 +7,14 @@ member each.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, failure_probability
 from certcal.claims import short_text
 from certcal.result import Result
@@ -293,8 +294,14 @@ class Comparison(Result):
         }
 
 
+@names_wrong_types
 def compare(
-    sources: Any, at: Any = None, *, alpha: float = 0.001, samples: str = "all", names: Sequence[str] | None = None
+    sources: Iterable[Any],
+    at: Any = None,
+    *,
+    alpha: float = 0.001,
+    samples: str = "all",
+    names: Sequence[str] | None = None,
 ) -> Comparison:
     """Certified accuracy, its best over σ, average radius, distribution of p_A, calibration and dominance of runs.
 
@@ -326,12 +333,15 @@ def compare(
     return Comparison(families, best, graphs, notes, calibration=calibration)
 
 
-def _recorded(sources: Any, names: Sequence[str] | None) -> tuple[list[Any], list[VoteRecord]]:
+def _recorded(sources: Iterable[Any], names: Sequence[str] | None) -> tuple[list[Any], list[VoteRecord]]:
     """Sources, and what is known of the votes of each under its own name."""
     several = list(sources)
     if not several:
         raise InputError("sources is empty; pass at least one run or log")
-    given = [getattr(each, "name", "") or (names[i] if names else "") for i, each in enumerate(several)]
+    called = [] if names is None else list(names)
+    if len(called) not in (0, len(several)):
+        raise InputError(f"names has {len(called)} entries for {len(several)} sources; pass one for each")
+    given = [getattr(each, "name", "") or (called[i] if called else "") for i, each in enumerate(several)]
     records = [as_record(each, name) for each, name in zip(several, given, strict=True)]
     records = [
         record if record.name else replace(record, name=name or f"run {i}")
@@ -428,6 +438,7 @@ def notes_of(runs: Sequence[Compared]) -> tuple[str, ...]:
     return tuple(notes)
 
 
+@names_wrong_types
 def gathered(runs: Sequence[Compared]) -> list[str]:
     """What is to be known of single logs, said once for all that it holds for."""
     whose: dict[str, list[str]] = {}

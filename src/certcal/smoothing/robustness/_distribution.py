@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, failure_probability, noise_level, to_numpy, whole_number
 from certcal._json import document_of
 from certcal.claims import short_text
@@ -343,6 +344,7 @@ class PaPoints(Convertible):
         return document_of(self, "points of the distribution of p_A")
 
 
+@names_wrong_types
 def from_curve(at: Any, accuracy: Any, *, sigma: float, n: int, alpha: float = 0.001) -> PaPoints:
     """From a published curve of certified accuracies back to the distribution of p_A.
 

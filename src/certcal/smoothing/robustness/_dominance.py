@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._arguments import names_wrong_types
+from certcal._checks import InputError, whole_number
 from certcal._json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._distribution import PaDistribution, steps
@@ -203,6 +204,7 @@ class Dominance:
         return document_of(self, "dominance", "sentence", "statement", "assumptions", without="everywhere")
 
 
+@names_wrong_types
 def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000, alpha: float = 0.001) -> Dominance:
     """Compare two distributions of p_A at every p >= 1/2, exactly, in whole numbers of samples.
 
@@ -277,7 +279,10 @@ def _told(
     return EQUAL if exact and np.array_equal(a_low, b_low) else UNCLEAR
 
 
-def dominance_table(distributions: Any, *, n: int = 100_000, alpha: float = 0.001) -> tuple[Dominance, ...]:
+@names_wrong_types
+def dominance_table(
+    distributions: Iterable[PaDistribution], *, n: int = 100_000, alpha: float = 0.001
+) -> tuple[Dominance, ...]:
     """Every pair of several distributions, in the order given.
 
     Parameters
@@ -294,7 +299,8 @@ def dominance_table(distributions: Any, *, n: int = 100_000, alpha: float = 0.00
     >>> [(pair.first, pair.second, pair.verdict) for pair in dominance_table(runs)]
     [('99', '90', 'first'), ('99', '70', 'first'), ('90', '70', 'first')]
     """
-    several: list[PaDistribution] = list(distributions)
+    several = list(distributions)
+    n = whole_number(n, 1, 2**53, "n", "pass the number of draws")
     if len(several) < 2:
         raise InputError("distributions has fewer than two entries; pass at least two to compare")
     # The same for all pairs, so that verdicts follow from each other as orders do.
@@ -315,6 +321,7 @@ def open_to(curves: Iterable[PaDistribution]) -> float:
     return max(each.open_to for each in curves)
 
 
+@names_wrong_types
 def just_above(value: float) -> str:
     """Three decimals above a number: what is known from there on."""
     return f"{(math.floor(value * 1000) + 1) / 1000:.3f}"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, failure_probability
 from certcal._text import capital
 from certcal.smoothing._counts import Counts
@@ -136,6 +137,7 @@ class FamilyComparison(Comparison):
                     yield {"family": better, **where, "quantity": quantity, "other": worse}
 
 
+@names_wrong_types
 def compare_families(
     sources: Mapping[str, Sequence[Any]],
     at: Any = None,

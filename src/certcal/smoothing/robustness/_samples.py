@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from certcal._arguments import names_wrong_types
 from certcal._checks import InputError, choice
 from certcal._text import counted
 from certcal.smoothing.robustness._votes import VoteRecord
@@ -18,6 +19,8 @@ _FEW = 3
 
 def differing(records: Sequence[VoteRecord]) -> tuple[str, str, str] | None:
     """Of the first run that is about other samples than the first one: who, in what, and what to do; None if none."""
+    if len(records) == 0:
+        raise InputError("records is empty; pass at least one run")
     first = _labels(records[0])
     for other in records[1:]:
         labels, who = _labels(other), f"{records[0].name} and {other.name} are about different samples"
@@ -29,6 +32,7 @@ def differing(records: Sequence[VoteRecord]) -> tuple[str, str, str] | None:
     return None
 
 
+@names_wrong_types
 def check_same_samples(records: Sequence[VoteRecord]) -> None:
     """Refuse runs over different samples: part of every difference would be theirs, and no sample would be a pair."""
     if found := differing(records):
@@ -36,6 +40,7 @@ def check_same_samples(records: Sequence[VoteRecord]) -> None:
         raise InputError(f"{who} ({what})", argument="samples", remedy=remedy)
 
 
+@names_wrong_types
 def on_common_samples(
     sources: Sequence[Any], records: Sequence[VoteRecord], samples: str
 ) -> tuple[list[Any], list[VoteRecord], list[str]]:

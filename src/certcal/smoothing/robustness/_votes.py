@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, failure_probability, noise_level, same_length
+from certcal._arguments import names_wrong_types
+from certcal._checks import InputError, failure_probability, noise_level, same_length, to_numpy, whole_number
 from certcal.smoothing._bands import radii_of_limits
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class VoteRecord:
         return low, high
 
 
+@names_wrong_types
 def vote_radii(votes: Any, draws: Any, sigma: float, alpha: float) -> NDArray[np.float64]:
     """Certified radius of each vote count, rounded down; NaN where the sample abstains.
 
@@ -177,6 +179,7 @@ def certifying_probability(radius: Any, sigma: float) -> NDArray[np.float64]:
     return np.asarray(ndtr(np.asarray(radius, np.float64) / sigma), np.float64)
 
 
+@names_wrong_types
 def smallest_votes(p: Any, n: int, alpha: float) -> NDArray[np.int64]:
     """The smallest vote count out of ``n`` that certifies p_A >= ``p`` at level ``alpha``; n + 1 when none does.
 
@@ -185,7 +188,7 @@ def smallest_votes(p: Any, n: int, alpha: float) -> NDArray[np.int64]:
     >>> smallest_votes([0.5, 0.9, 0.95], 100, 0.001)
     array([ 66,  99, 101])
     """
-    p = np.asarray(p, np.float64)
+    p, n = to_numpy(p, "p").astype(np.float64), whole_number(n, 1, 2**53, "n", "pass the number of draws")
     low = np.zeros(p.shape, np.int64)  # certifies nothing: P(Binomial >= 0) is 1
     high = np.full(p.shape, n + 1, np.int64)
     while np.any(high - low > 1):
@@ -241,6 +244,7 @@ class NamedLog:
         return replace(self, votes_of=self.votes_of.select(rows), radii=self.radii[rows])
 
 
+@names_wrong_types
 def named(source: Any, name: str) -> VoteRecord | NamedLog:
     """Whatever holds votes, under another name.
 
