@@ -77,7 +77,7 @@ CALLS: tuple[tuple[Any, dict[str, Any], str], ...] = (
     (worst_case.calibration_error, ENDS, "lower correct bins edges closed certified best"),
     (worst_case.nll, ENDS, "upper certified best"),
     (worst_case.certify, ENDS, "chosen adaptive binary delta alpha"),
-    (worst_case.population_bound, {"worst_case": worst_case.mce(*ENDS.values())}, "worst_case delta"),
+    (worst_case.population_bound, {"worst_case": worst_case.mce(SCORE, SCORE, OUTCOME)}, "worst_case delta"),
     (calibrators.fit_predictions, {"predictions": PAIRS}, "predictions method map_bins"),
     (calibrators.mapped, {"calibrator": calibrators.PlattScaling().fit(SCORE, OUTCOME)}, "predictions"),
     (calibrators.named_calibrator, {"name": "platt"}, "name map_bins"),
