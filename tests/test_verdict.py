@@ -266,3 +266,13 @@ def test_a_certification_is_judged_at_its_headline_unless_told():
     assert found.verdict("ECE <= 1").judgements[0].value == found.at().headline.value
     assert found.verdict("certified accuracy >= 0.1", "brier score <= 0.9", "population bound <= 1", "every ece <= 1")
     assert {each.group for each in found.verdict("every ece <= 1").judgements} == {"east", "west"}
+
+
+def test_a_number_below_the_one_that_was_judged_says_why_it_differs() -> None:
+    found = certcal.bound(certcal.data.example())
+    for require, why in {
+        "binned <= 0.1": "This counts what averages out inside the bins, too; the requirement is about the bins.",
+        "ks <= 0.1": "The requirement is about another number.",
+    }.items():
+        text = " ".join(found.report(require=require).to_text().split())
+        assert f"Calibration error is at most 0.1119 in the population. {why}" in text

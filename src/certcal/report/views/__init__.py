@@ -58,8 +58,18 @@ def _judged_first(headline: Sequence[Block], one: Judgement, own: Any) -> list[B
     first = next((block for block in headline if isinstance(block, Claim)), None)
     rest = [block for block in headline if block is not first]
     if first is None or own is not one.claim:
-        return [Claim.judged(one), *([] if first is None else [Text(first.sentence)]), *rest]
+        below = [] if first is None else [Text(f"{first.sentence} {_apart(one, own)}")]
+        return [Claim.judged(one), *below, *rest]
     return [first.judged_as(one), *rest]
+
+
+def _apart(one: Judgement, own: Any) -> str:
+    """Why a number below the one that was judged differs from it."""
+    if own.name == one.claim.name:
+        return "This is the same at other settings than those judged."
+    if own.name == "calibration error" and "binned" in one.claim.name:
+        return "This counts what averages out inside the bins, too; the requirement is about the bins."
+    return "The requirement is about another number."
 
 
 def plot(result: Result, ax: Any = None) -> Any:
