@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 _ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
 _CERTIFIED = (
     "Share of all samples that are classified correctly under every perturbation up to the radius, at least, where "
-    "their certified radii hold: each fails with probability at most alpha. Every sample's radius is known, so the "
-    "staircase is exact at every radius{logs}; markers are the radii of the tables."
+    "their certified radii hold: each fails with probability at most alpha, all of which goes to the prediction here; "
+    "certify needs most of it for confidences, so it certifies slightly fewer samples. Every sample's radius is known, "
+    "so the staircase is exact at every radius{logs}; markers are the radii of the tables."
 )
 _SCALE = (
     " By radius, p stands at sigma times its normal quantile (p is written on top): the last per cent takes much of "

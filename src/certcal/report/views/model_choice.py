@@ -73,7 +73,7 @@ def _headline(found: ModelChoice) -> Claim:
     each = next(each for each in found.at if each.radius == one.radius)
     least = round_outward(max(0.0, each.highest - found.conventions["within"]), "lower")
     where = radius_text(each.radius) + ("" if each is found.at[-1] else ", the largest at which anything is certified")
-    what = f"At radius {where}, {one.method} has the smallest certified calibration error, which"
+    what = f"At radius {where}, {one.method} has the smallest calibration error where every certificate holds, which"
     over = f"among models with a certified accuracy of at least {least}"
     made = Claim.of(one.error, what, over=over, meaning=CALIBRATION_ERROR)
     return replace(made, assumptions=())  # its probability says the same
@@ -104,7 +104,7 @@ def _best(found: ModelChoice, key: str) -> Table:
             text = best[method].error.text if key == "error" else best[method].brier.text
             cells.append(Strong(text) if value(best[method]) == min(map(value, best.values())) else text)
         rows.append([method, *cells])
-    name = "calibration error" if key == "error" else "Brier score"
+    name = "calibration error if all certificates hold" if key == "error" else "Brier score"
     heads = [Column("method"), *(Column(_at(each)) for each in found.at)]
     return Table(heads, rows, f"Certified {name}, at most; the smallest stands out", _note(found))
 
