@@ -179,7 +179,8 @@ def test_the_slider_of_a_recalibration_shows_the_worst_cases_before_and_after_at
             line["at"][place]["summary"]["calibration_error"]["certified"]["text"]
             for line in (found["lines"][0], chosen)
         )
-        words = f"Within radius {radius} the calibration error is at most {before} before and at most {after}"
+        error = "calibration error where every certificate holds"
+        words = f"Within radius {radius} the {error} is at most {before} before and at most {after}"
         assert tab.get_by_text(words).is_visible()
         for word in ("before the map", "after isotonic, λ = 0.5"):
             name = f"Worst case {word}, radius {radius}"
