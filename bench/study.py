@@ -19,9 +19,9 @@ from memory import peak_extra
 from ratios import Row, at_least, at_most, conclude
 
 from certcal import Predictions
+from certcal.lab.study import StudyTable, battery, kendall_matrix, review, spearman_matrix
+from certcal.lab.study._battery import BINNED, UNBINNED
 from certcal.metrics import STUDY_BINS, classwise_ece
-from certcal.study import StudyTable, battery, kendall_matrix, review, spearman_matrix
-from certcal.study._battery import BINNED, UNBINNED
 
 # The benchmark study: 6,466 topologies and 32,768 sizes on each of three data sets, 102 measurements each.
 MODELS = {"topology": 6_466, "size": 32_768}

@@ -58,7 +58,7 @@ def on_one_thread() -> None:
 
 
 def against_admm() -> list[Row]:
-    from certcal.worst_case.baselines import AdmmSettings, admm
+    from certcal.lab.baselines import AdmmSettings, admm
 
     on_one_thread()
     data = intervals(7_000)
@@ -118,7 +118,7 @@ def in_samples(largest: int) -> list[Row]:
 
 def methods_table() -> list[str]:
     """What each method finds, and in what time."""
-    from certcal.worst_case.baselines import AdmmSettings, admm, admm_grid, brier_confidences, dece_ascent
+    from certcal.lab.baselines import AdmmSettings, admm, admm_grid, brier_confidences, dece_ascent
 
     on_one_thread()
     data = intervals(2_000)
@@ -144,7 +144,7 @@ def methods_table() -> list[str]:
 
 def widths_table() -> list[str]:
     """The share of the worst case that each method finds as intervals become wider."""
-    from certcal.worst_case.baselines import admm, admm_grid, brier_confidences, dece_ascent
+    from certcal.lab.baselines import admm, admm_grid, brier_confidences, dece_ascent
 
     on_one_thread()
     names = ("half-width up to", "worst case", "sign changes", "ADMM", "ADMM, 16 runs", "dECE", "Brier confidences")

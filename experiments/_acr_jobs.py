@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from certcal._checks import InputError
-from certcal._durable import write_durably
+from certcal._base.checks import InputError
+from certcal._base.durable import write_durably
 from certcal.data import Inputs, fashion_mnist
 
 # Of the training images.
@@ -184,7 +184,7 @@ def _swept(job: Job) -> dict[str, Any]:
 
 def recipe_of(job: Job) -> Any:
     """The recipe of a job: one schedule for all, and each method's own constants."""
-    from certcal.training import recipe
+    from certcal.lab.training import recipe
 
     scale = job.scale
     kind = "acr" if job.method in (*ABLATION, "acr-steep") else job.method
@@ -220,10 +220,10 @@ def train_and_sample(job: Job) -> dict[str, Any]:
     """Train a network and draw its noise, or find both done. In a process of its own, on one core."""
     import torch
 
+    from certcal.lab.training import train
     from certcal.models import export_onnx, load
     from certcal.models.networks import LeNet, load_weights
     from certcal.smoothing import sample
-    from certcal.training import train
 
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
@@ -253,8 +253,8 @@ def train_and_sample(job: Job) -> dict[str, Any]:
 
 def gradients_of(job: Job) -> Any:
     """How strongly easy and hard training images pull at the weights of a finished network; looked at once."""
+    from certcal.lab.training import GradientNorms, gradient_norms
     from certcal.models.networks import load_weights
-    from certcal.training import GradientNorms, gradient_norms
 
     kept, recipe = job.folder / "gradients.npz", recipe_of(job)
     if not kept.exists():

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from certcal import choose
+from certcal.lab.baselines import ONE_SIZE_FITS_ALL, admm
 from certcal.smoothing import Certificates, certificates, open_run
 from certcal.verbs.choose import WITHIN, CertifiedModel
 from certcal.worst_case import brier_score, calibration_error
-from certcal.worst_case.baselines import ONE_SIZE_FITS_ALL, admm
 
 ALPHA = 0.001
 BINS = 15

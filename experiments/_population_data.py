@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.data import fashion_mnist, read_idx
 
 NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10", "digits": "digits"}

@@ -14,8 +14,8 @@ from _population_train import AGAIN, EARLY
 from _running import markdown
 
 from certcal.claims import round_outward
-from certcal.study import Answer, Finding, FindingTable, Lines, StudySearch, StudyTable
-from certcal.study._resampling import Resampling
+from certcal.lab.study import Answer, Finding, FindingTable, Lines, StudySearch, StudyTable
+from certcal.lab.study._resampling import Resampling
 
 SHOWN = {"accuracy": "Acc", "ece": "ECE", "hcs_1": "HCS₁", "hcs_2": "HCS₂", "hcs_3": "HCS₃", "mmce": "MMCE"}
 SHOWN |= {"ks_error": "KSCE"}

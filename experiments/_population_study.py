@@ -13,8 +13,8 @@ from _population_train import AGAIN, EARLY, Job, record_of
 
 from certcal import Predictions
 from certcal.engines import Engine
-from certcal.study import Benchmark, Entry, StudyReview, StudySearch, StudyTable, measure, review
-from certcal.study import search as search_table
+from certcal.lab.study import Benchmark, Entry, StudyReview, StudySearch, StudyTable, measure, review
+from certcal.lab.study import search as search_table
 
 ROBUST = ("noise_accuracy", "blur_accuracy", "fgsm_accuracy", "pgd_accuracy")
 EDGES = tuple(f"edge_{1 + edge}" for edge in range(6))

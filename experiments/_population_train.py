@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from _population_data import Images4, Places, read
 
-from certcal._checks import InputError
-from certcal._durable import make_folder, write_durably
+from certcal._base.checks import InputError
+from certcal._base.durable import make_folder, write_durably
 
 EARLY, AGAIN = "early", "second seed"
 EVALUATED = 200  # images in a batch when nothing is learned

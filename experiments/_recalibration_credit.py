@@ -89,9 +89,9 @@ class Trained:
 
 def train_and_sample(customers: Customers, sigma: float, scale: Scale, out: Path) -> Trained:
     """Train networks with noise, choose one by its likelihood on the validation part, and draw; or find it all done."""
+    from certcal.lab.training import Recipe, train
     from certcal.models import export_onnx, load
     from certcal.models.networks import MLP, load_weights
-    from certcal.training import Recipe, train
 
     recipe = Recipe(
         "gaussian",

@@ -83,8 +83,8 @@ def trained(job: Job) -> tuple[str, float]:
     """Train one network, or find it trained; how long that took."""
     import torch
 
+    from certcal.lab.training import recipe, train
     from certcal.models.networks import LeNet, by_name
-    from certcal.training import recipe, train
 
     torch.set_num_threads(1)
     parts = images(job)

@@ -27,8 +27,8 @@ from _acr_page import draw, page
 from _acr_tables import finished, sweep_table
 from _running import RESULTS, processes, write_results
 
-from certcal._checks import InputError
-from certcal._durable import only_writer
+from certcal._base.checks import InputError
+from certcal._base.durable import only_writer
 
 
 def run_all(jobs: Sequence[Job], workers: int) -> int:

@@ -23,7 +23,7 @@ from _running import RESULTS, markdown, write_results
 from scipy.special import ndtri
 from scipy.stats import norm
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.report.charts import Axis, Chart, Line, Panel, covering, ticks
 from certcal.smoothing import LogWarning, read_curve, read_log
 from certcal.smoothing.robustness import (
@@ -299,7 +299,7 @@ def radius_charts() -> list[Chart]:
 
 def weight_charts() -> list[Chart]:
     """Figure 4: sampling weights of the recipe against the share of 16 votes, by both readings of the floor."""
-    from certcal.training._acr import radius_weights
+    from certcal.lab.training._acr import radius_weights
 
     votes = np.arange(8, 17)
     p = np.linspace(0.505, 0.999, 200)

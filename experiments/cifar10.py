@@ -105,7 +105,7 @@ def unpacked(folder: Path) -> Path:
 
 def recipe_of(method: str, scale: Scale) -> Any:
     """How a model is trained: warm-ups are short, for epochs are few."""
-    from certcal.training import recipe
+    from certcal.lab.training import recipe
 
     settings: dict[str, Any] = {"sigma": scale.sigma, "draws": scale.draws, "augment": "crop+flip"}
     settings["precision"] = scale.precision
@@ -128,8 +128,8 @@ def trained(method: str, scale: Scale, data: Path, folder: Path, device: str) ->
     """Train a model, or find it trained: seconds, and accuracy on its last adversaries."""
     import torch
 
+    from certcal.lab.training import train
     from certcal.models.networks import by_name
-    from certcal.training import train
 
     images = open_inputs(data, part="train").inputs
     most = scale.train if method in ("gaussian", "at") else scale.tuned

@@ -146,10 +146,10 @@ def train_and_sample(job: Job) -> dict[str, Any]:
     """Train a model and draw its noise, or find both done. In a process of its own, on one core."""
     import torch
 
+    from certcal.lab.training import recipe, train
     from certcal.models import export_onnx, load
     from certcal.models.networks import LeNet, by_name, load_weights
     from certcal.smoothing import sample
-    from certcal.training import recipe, train
 
     torch.set_num_threads(1)
     training, testing = images(job)

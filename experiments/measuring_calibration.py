@@ -1,8 +1,8 @@
 """How fast each bound on the calibration error falls with the number of samples.
 
 The study of figures 3 and 4 and of table 1 in *Measuring uncertainty calibration*. The paper's figure has four
-calibration functions that its text does not print; here they are those of `certcal.study.SYNTHETIC`, whose errors are
-known. Every method is repeated on fresh samples for every size, its excess over the truth is averaged, and a line is
+calibration functions that its text does not print; here they are those of `certcal.lab.study.SYNTHETIC`, whose errors
+are known. Every method is repeated on fresh samples for every size, its excess over the truth is averaged, and a line is
 fitted to the logarithms. With --credit and --spam the same bounds are shown for a model's scores on real data.
 
     python experiments/measuring_calibration.py --out values.jsonl --credit credit.csv.gz --spam spam.tgz --write-docs
@@ -32,8 +32,8 @@ from _running import made_with
 from numpy.typing import NDArray
 
 from certcal import bounds
+from certcal.lab.study import SYNTHETIC, Synthetic
 from certcal.metrics import ece
-from certcal.study import SYNTHETIC, Synthetic
 
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from certcal.bounds import perturb
 from certcal.data import Inputs, fashion_mnist
+from certcal.lab.training import recipe, train
 from certcal.metrics import auroc
 from certcal.models.networks import MLP
-from certcal.training import recipe, train
 
 Floats = NDArray[np.float64]
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "bounds.md"

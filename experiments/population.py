@@ -28,10 +28,10 @@ from _population_study import finished, search, study
 from _population_train import Job, Scale, Training, undone
 from _running import RESULTS, write_results
 
-from certcal._checks import InputError
-from certcal._durable import only_writer
+from certcal._base.checks import InputError
+from certcal._base.durable import only_writer
 from certcal.engines import Engine, LocalProcesses, RayCluster
-from certcal.study import Cell, SizeSpace, TopologySpace
+from certcal.lab.study import Cell, SizeSpace, TopologySpace
 
 WHOLE = {
     "fashion-mnist": Scale(train=10_000, epochs=6, early=1),

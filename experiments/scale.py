@@ -312,7 +312,7 @@ def tables(rate: list[Rate], driver: Driver, loads: list[Load], battery: tuple[f
 def of_the_battery() -> tuple[float, float]:
     """Seconds of one model's measurements, for 10 and 100 classes."""
     from certcal import Predictions
-    from certcal.study import battery
+    from certcal.lab.study import battery
 
     found: list[float] = []
     for classes in (10, 100):

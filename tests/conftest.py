@@ -53,7 +53,7 @@ def _is_local(family: int, address: Any) -> bool:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads share 45,001 samples as they do 450,001 otherwise: in three blocks, if there are three threads."""
-    from certcal._threads import map_blocks
+    from certcal._base.threads import map_blocks
 
     monkeypatch.setattr(map_blocks, "__defaults__", (20_000,))
 

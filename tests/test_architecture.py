@@ -17,29 +17,27 @@ SOURCE = Path(__file__).parent.parent / "src" / "certcal"
 
 # Groups of rooms, top to bottom: a room may use any room of a lower group. Private modules (`_name`) are the lowest.
 GROUPS = (
-    ("cli", "report", "verbs", "study"),
-    ("training", "verification", "attacks", "torchmetrics", "interop", "calibrators", "smoothing"),
+    ("cli", "report", "verbs", "lab"),
+    ("verification", "attacks", "torchmetrics", "interop", "calibrators", "smoothing"),
     ("worst_case", "metrics", "bounds", "data", "models", "engines"),
     ("result", "verdict", "claims", "predictions", "binning"),
 )
 # The one way up: a result finds its view and its renderer by name, when it is shown.
-UPWARDS = {("result", "report")}
+UPWARDS = {("result", "report"), ("attacks", "lab")}
 # Arrows between rooms of one group. They have no cycle.
 SIDEWAYS = {
     ("cli", "report"),
     ("cli", "verbs"),
-    ("cli", "study"),
+    ("cli", "lab"),
     ("report", "verbs"),
-    ("report", "study"),
-    ("verbs", "study"),
-    ("training", "attacks"),
+    ("report", "lab"),
+    ("verbs", "lab"),
     ("verification", "attacks"),
     ("interop", "calibrators"),
     ("torchmetrics", "interop"),
     ("calibrators", "smoothing"),
     ("worst_case", "bounds"),
     ("worst_case", "metrics"),
-    ("worst_case", "models"),  # its baselines compute on the same devices
     ("result", "verdict"),
     ("verdict", "claims"),
     ("metrics", "bounds"),
@@ -58,7 +56,6 @@ LIGHT = NUMERICS | {
     "calibrators",
     "smoothing",
     "verification",
-    "study",
     "interop",
     "result",
     "verdict",
@@ -74,12 +71,12 @@ COMPUTED = "a module by a computed name"
 LIBRARIES = {
     "numba": {"_kernels"},
     "llvmlite": {"_kernels"},
-    "pyarrow": {"data", "smoothing", "study", "result"},
+    "pyarrow": {"data", "smoothing", "lab", "result"},
     "rich": {"cli", "report"},
     "click": {"cli"},
-    "torch": {"attacks", "training", "models", "interop", "verification", "worst_case/baselines"},
+    "torch": {"attacks", "lab", "models", "interop", "verification"},
     "torchmetrics": {"interop"},
-    "safetensors": {"training", "models"},
+    "safetensors": {"lab", "models"},
     "onnx": {"models"},
     "onnxruntime": {"models"},
     "onnxscript": {"models"},
@@ -312,7 +309,7 @@ def test_only_the_command_line_names_flags() -> None:
     ],
 )
 def test_a_flag_in_a_sentence_is_found(tmp_path: Path, file: str, text: str, complaints: list[str]) -> None:
-    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(text)
     assert sentences_with_flags(tmp_path) == complaints
 
@@ -360,13 +357,17 @@ def test_sideways_arrows_stay_within_a_group_and_have_no_cycle() -> None:
         ("metrics/ece.py", "from certcal.data import read", "metrics/ece.py:1 uses data; arrows go down only"),
         ("binning.py", "from certcal.predictions import P", "binning.py:1 uses predictions; arrows go down only"),
         ("claims.py", "from certcal.metrics import ece", "claims.py:1 uses metrics; arrows go down only"),
-        ("_checks.py", "from certcal.binning import assign", "_checks.py:1 uses binning; arrows go down only"),
+        (
+            "_base/checks.py",
+            "from certcal.binning import assign",
+            "_base/checks.py:1 uses binning; arrows go down only",
+        ),
         ("report/html.py", "from certcal.cli import main", "report/html.py:1 uses cli; arrows go down only"),
         ("metrics/ece.py", "def f():\n    import torch.nn", "metrics/ece.py:2 imports torch, which metrics may not"),
         ("worst_case/exact.py", "import torch", "worst_case/exact.py:1 imports torch, which worst_case may not"),
         ("cli/main.py", "from torch import nn", "cli/main.py:1 imports torch, which cli may not"),
         ("report/html.py", "import torch", "report/html.py:1 imports torch, which report may not"),
-        ("training/loop.py", "import matplotlib", "training/loop.py:1 imports matplotlib, which training may not"),
+        ("lab/training/loop.py", "import matplotlib", "lab/training/loop.py:1 imports matplotlib, which lab may not"),
         ("metrics/ece.py", "import numba", "metrics/ece.py:1 imports numba, which metrics may not"),
         ("data/npz.py", "import pickle", "data/npz.py:1 imports pickle, which data may not"),
         (
@@ -401,7 +402,7 @@ def test_a_breach_is_found_and_named(tmp_path: Path, file: str, text: str, compl
     for room in ("cli", "report", "smoothing", "metrics"):
         (tmp_path / room).mkdir()
         (tmp_path / room / "__init__.py").write_text("")
-    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(text)
     assert violations(tmp_path) == [complaint]
 
@@ -414,10 +415,10 @@ def test_arrows_that_go_down_are_no_breach(tmp_path: Path) -> None:
         "report.py": "import matplotlib.pyplot\nfrom certcal.claims import Estimate",
         "interop.py": "import torch, torchmetrics\nfrom .metrics import ece",
         "metrics.py": "import numpy, scipy\nfrom certcal import _kernels\nfrom .predictions import Predictions",
-        "predictions.py": "from certcal import _checks\nfrom certcal.binning import assign",
+        "predictions.py": "from certcal._base import checks\nfrom certcal.binning import assign",
         "binning.py": "from . import _kernels",
         "_kernels.py": "import numba",
-        "_checks.py": "from certcal._kernels import check",
+        "_base.py": "from certcal._kernels import check",
     }
     for name, text in allowed.items():
         (tmp_path / name).write_text(text)

@@ -13,7 +13,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal import InputError, Predictions, _checks, binning, bounds, measure, metrics, worst_case
+from certcal import InputError, Predictions, binning, bounds, measure, metrics, worst_case
+from certcal._base import checks
 from certcal.calibrators import CertifiedSamples, HistogramBinning
 from certcal.metrics import StreamingCalibration, bootstrap
 
@@ -314,7 +315,7 @@ def test_a_bad_number_of_bins_is_refused_everywhere(bins):
         lambda: binning.equal_width_edges(bins),
         lambda: binning.equal_mass_edges(Z, bins),
         lambda: bootstrap(metrics.ece, Z, C, bins=bins),
-        lambda: _checks.bin_count(bins),
+        lambda: checks.bin_count(bins),
     ]
     for call in calls:
         with pytest.raises(InputError, match=r"^bins is .*; pass a (whole number of bins|number from 1)"):
@@ -416,7 +417,7 @@ def test_scales_must_be_positive_numbers(value):
     ids=lambda column: f"{type(column).__module__.partition('.')[0]} {type(column).__name__}",
 )
 def test_confidences_come_from_any_library_and_layout(column):
-    np.testing.assert_array_equal(_checks.confidences(column), Z)
+    np.testing.assert_array_equal(checks.confidences(column), Z)
     assert metrics.ece(column, C) == metrics.ece(Z, C)
     assert metrics.ks_error(column, C) == metrics.ks_error(Z, C)
 
@@ -444,7 +445,7 @@ def test_confidences_come_from_any_library_and_layout(column):
     ids=lambda column: f"{type(column).__name__} {getattr(column, 'dtype', '')}",
 )
 def test_outcomes_come_as_bits_whole_numbers_or_floats(column):
-    found = _checks.correctness(column)
+    found = checks.correctness(column)
     assert found.dtype == np.uint8
     assert found.tolist() == C
     assert metrics.ece(Z, column) == metrics.ece(Z, C)
@@ -501,15 +502,15 @@ def test_bfloat16_works_or_is_refused_by_name():
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_floats_keep_their_type_and_whole_numbers_become_float64(dtype):
-    assert _checks.confidences(np.array(Z, dtype)).dtype == dtype
-    assert _checks.confidences([0, 1]).dtype == np.float64
-    assert _checks.probability_matrix(np.array(P, dtype)).dtype == dtype
+    assert checks.confidences(np.array(Z, dtype)).dtype == dtype
+    assert checks.confidences([0, 1]).dtype == np.float64
+    assert checks.probability_matrix(np.array(P, dtype)).dtype == dtype
 
 
 def test_checking_does_not_change_or_copy_what_was_given():
     z, c = np.array(Z), np.array(C, np.uint8)
-    assert np.shares_memory(_checks.confidences(z), z)
-    assert np.shares_memory(_checks.correctness(c), c)
+    assert np.shares_memory(checks.confidences(z), z)
+    assert np.shares_memory(checks.correctness(c), c)
     z.flags.writeable = c.flags.writeable = False
     for metric in OF_CONFIDENCE:
         assert metric(z, c) is not None
@@ -522,7 +523,7 @@ def test_a_single_bad_value_among_many_is_found_where_it_is(index, bad):
     z = np.full(450_001, 0.5)
     z[index] = bad
     with pytest.raises(InputError, match=rf"^confidence\[{index}\] is "):
-        _checks.confidences(z)
+        checks.confidences(z)
 
 
 @pytest.mark.parametrize("row", [0, 123_456, 249_999])
@@ -530,19 +531,19 @@ def test_a_single_bad_row_among_many_is_found_where_it_is(row):
     p = np.full((250_000, 10), 0.1)
     p[row, 7] = 0.2
     with pytest.raises(InputError, match=rf"^probabilities\[{row}\] sums to 1\.1"):
-        _checks.probability_matrix(p)
+        checks.probability_matrix(p)
     p[row, 7] = -0.2
     with pytest.raises(InputError, match=rf"^probabilities\[{row}, 7\] is -0\.2"):
-        _checks.probability_matrix(p)
+        checks.probability_matrix(p)
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))
 def test_a_confidence_is_taken_exactly_when_it_lies_in_the_unit_interval(value):
     if 0 <= value <= 1 and Fraction(value) <= 1:
-        assert _checks.confidences([value])[0] == value
+        assert checks.confidences([value])[0] == value
     else:
         with pytest.raises(InputError, match=r"^confidence\[0\] is "):
-            _checks.confidences([value])
+            checks.confidences([value])
 
 
 def test_input_errors_are_value_errors():

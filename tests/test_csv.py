@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import certcal
-from certcal._csv import CsvWriter, plain_cell
+from certcal._base.csv import CsvWriter, plain_cell
 from certcal.data import columns_as_bytes
 
 SOURCE = Path(certcal.__file__).parent

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from certcal import InputError, _durable
-from certcal._durable import LOCK, only_writer, open_regular, remove_leftovers, write_durably
+from certcal._base.durable import LOCK, only_writer, open_regular, remove_leftovers, write_durably
 
 
 def test_a_lock_that_is_a_link_is_refused_and_what_it_points_to_stays(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ from types import SimpleNamespace
 from certcal import InputError, calibrators, data, models, smoothing
 from certcal.smoothing._manifest import Unit
 from certcal.smoothing._shards import read_shard, refuse_changed
-from certcal.study._entries import entries_in_manifest
-from certcal.study import read_architectures
+from certcal.lab.study._entries import entries_in_manifest
+from certcal.lab.study import read_architectures
 
 folder = Path(sys.argv[1])
 unit = Unit("counting", 0, 1, 0, 5)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal._isotonic import counted, isotonic
+from certcal._base.isotonic import counted, isotonic
 from tests.worst_case.naive import best_map
 
 POINTS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1), st.integers(1, 4)), min_size=1, max_size=25)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal import _kernels
-from certcal._checks import kernel_float, read_only
+from certcal._base.checks import kernel_float, read_only
 from certcal._kernels import bins, capital, select
 from certcal._kernels._compile import Kernel
 from certcal.binning import build_lookup

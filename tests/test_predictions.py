@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 import certcal
 from certcal import InputError, Predictions
-from certcal._checks import LogitsWarning
+from certcal._base.checks import LogitsWarning
 
 PROBABILITIES = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.2, 0.5, 0.3]])
 LABELS = np.array([0, 2, 0])

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal import _select, _threads
+from certcal._base import select
+from certcal._base import threads as threading
 from certcal._kernels import select as kernels
 from tests import naive
 
@@ -54,7 +55,7 @@ def test_quantiles_do_not_depend_on_how_the_samples_were_cut_into_blocks(data, b
     ends = np.cumsum([part.size for part in values])[:-1]
     weights = [None] * len(values) if w is None else np.split(w, ends)
     blocks = list(zip(values, weights, strict=True))
-    found = _select.quantiles(lambda: iter(blocks), bins, closed)
+    found = select.quantiles(lambda: iter(blocks), bins, closed)
     assert found.tolist() == naive.equal_mass_edges(z, bins, closed, w)[1:-1]
 
 
@@ -67,12 +68,12 @@ def test_quantiles_of_many_samples_do_not_depend_on_the_number_of_threads(monkey
     repeated = np.sort(np.repeat(z, 1 if w is None else w.astype(np.int64))).astype(np.float64)
     expected = [repeated[m * repeated.size // 40] for m in range(1, 40)]
     for threads in (1, 2, 5):
-        monkeypatch.setattr(_threads, "thread_count", lambda threads=threads: threads)
-        assert _select.quantiles(lambda: [(z, w)], 40, "left").tolist() == expected
+        monkeypatch.setattr(threading, "thread_count", lambda threads=threads: threads)
+        assert select.quantiles(lambda: [(z, w)], 40, "left").tolist() == expected
 
 
 def test_one_bin_has_no_inner_edges():
-    assert _select.quantiles(lambda: [(np.array([0.5]), None)], 1, "left").size == 0
+    assert select.quantiles(lambda: [(np.array([0.5]), None)], 1, "left").size == 0
 
 
 @pytest.mark.parametrize("n", [10, 3000, 500_000])
@@ -85,18 +86,18 @@ def test_wanted_positions_are_all_samples_of_the_wanted_buckets_in_order(n):
         where[index] = kernels.bucket(z[index], grid)
     wanted = np.zeros(grid.buckets, np.bool_)
     wanted[grid.buckets // 2 :] = True  # all values from one half up
-    np.testing.assert_array_equal(_select.wanted_positions(z, wanted, grid), np.flatnonzero(z >= 0.5))
+    np.testing.assert_array_equal(select.wanted_positions(z, wanted, grid), np.flatnonzero(z >= 0.5))
     wanted[:] = False
-    assert _select.wanted_positions(z, wanted, grid).size == 0
+    assert select.wanted_positions(z, wanted, grid).size == 0
     if n <= 3000:
         wanted[where[3]] = True
-        found = _select.wanted_positions(z, wanted, grid)
+        found = select.wanted_positions(z, wanted, grid)
         np.testing.assert_array_equal(found, np.flatnonzero(where == where[3]))
 
 
 def test_one_state_gives_the_edges_of_several_numbers_of_bins_and_keeps_values_with_their_weights():
     z, w = np.array([0.1, 0.9, 0.2, 0.8]), np.array([1.0, 2.0, 3.0, 4.0])
-    state = _select.Quantiles((1, 2, 5), "left")
+    state = select.Quantiles((1, 2, 5), "left")
     for part in (slice(0, 3), slice(3, 4)):
         state.count(z[part], w[part])
     state.settle()
@@ -113,16 +114,16 @@ def test_one_state_gives_the_edges_of_several_numbers_of_bins_and_keeps_values_w
 )
 def test_the_number_of_threads_follows_the_environment_but_never_exceeds_the_cores(monkeypatch, asked, expected):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    cores = _threads.thread_count()
+    cores = threading.thread_count()
     monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    assert _threads.thread_count() == (cores if expected is None else expected)
+    assert threading.thread_count() == (cores if expected is None else expected)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("n", [0, 1, 200_000, 200_001, 1_000_003])
 def test_blocks_cover_everything_once_and_come_back_in_order(monkeypatch, threads, n):
-    monkeypatch.setattr(_threads, "thread_count", lambda: threads)
-    blocks = _threads.map_blocks(lambda start, stop: (start, stop), n)
+    monkeypatch.setattr(threading, "thread_count", lambda: threads)
+    blocks = threading.map_blocks(lambda start, stop: (start, stop), n)
     assert blocks[0][0] == 0
     assert blocks[-1][1] == n
     assert all(before[1] == after[0] for before, after in pairwise(blocks))
@@ -130,10 +131,10 @@ def test_blocks_cover_everything_once_and_come_back_in_order(monkeypatch, thread
 
 
 def test_an_error_in_a_block_is_raised(monkeypatch):
-    monkeypatch.setattr(_threads, "thread_count", lambda: 2)
+    monkeypatch.setattr(threading, "thread_count", lambda: 2)
 
     def fail(start, stop):
         raise ZeroDivisionError(f"{start} to {stop}")
 
     with pytest.raises(ZeroDivisionError, match="0 to 250000"):
-        _threads.map_blocks(fail, 500_000)
+        threading.map_blocks(fail, 500_000)

@@ -11,7 +11,7 @@ import pytest
 
 import certcal
 from certcal import InputError, Predictions, bounds, calibrators, metrics, smoothing, study, worst_case
-from certcal._arguments import names_wrong_types
+from certcal._base.arguments import names_wrong_types
 from certcal.smoothing import robustness
 
 N = 24

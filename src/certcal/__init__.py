@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 
 if TYPE_CHECKING:
     from certcal import (
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
         models,
         report,
         smoothing,
-        study,
         torchmetrics,
-        training,
         verification,
         worst_case,
     )
     from certcal.claims import Bound, Certificate, Estimate
+    from certcal.lab import study, training
     from certcal.metrics import Measurements
     from certcal.predictions import Predictions
     from certcal.result import Result
@@ -129,6 +128,8 @@ _HOMES = {
     "certcal.verbs.verify": ("Verification", "verify"),
     "certcal.verdict": ("Verdict",),
 }
+# Rooms of the lab that stand at the top as well.
+_LAB = ("study", "training")
 
 
 def __getattr__(name: str) -> Any:
@@ -136,7 +137,7 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(importlib.import_module(home), name)
     if name in __all__:
-        return importlib.import_module(f"certcal.{name}")
+        return importlib.import_module(f"certcal.lab.{name}" if name in _LAB else f"certcal.{name}")
     raise AttributeError(f"module 'certcal' has no attribute {name!r}")
 
 

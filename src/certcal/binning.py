@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import (
+from certcal._base.checks import (
     InputError,
     bin_count,
     choice,
@@ -30,7 +30,7 @@ from certcal._checks import (
     to_numpy,
     weights,
 )
-from certcal._threads import map_blocks
+from certcal._base.threads import map_blocks
 
 Floats = NDArray[np.float64]
 
@@ -388,6 +388,6 @@ def equal_mass_edges(confidence: Any, bins: int = 15, closed: str = "left", samp
 
 def mass_edges(z: NDArray[Any], w: Floats | None, bins: int, closed: str) -> Floats:
     """:func:`equal_mass_edges` for arrays that are already checked."""
-    from certcal._select import quantiles
+    from certcal._base.select import quantiles
 
     return np.concatenate(([0.0], quantiles(lambda: [(z, w)], bins, closed), [1.0]))

@@ -19,10 +19,10 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any, NoReturn, cast
 
-from certcal._checks import InputError, choice
-from certcal._html import Raw, element, table
-from certcal._rounding import SIDES, percent_text, round_outward, short_text
-from certcal._rounding import move_outward as move_outward
+from certcal._base.checks import InputError, choice
+from certcal._base.html import Raw, element, table
+from certcal._base.rounding import SIDES, percent_text, round_outward, short_text
+from certcal._base.rounding import move_outward as move_outward
 
 # Assumed by every claim for which samples are split by their places: rows sorted by outcome are split in one fixed way,
 # which makes the parts depend on each other.

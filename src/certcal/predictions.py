@@ -14,11 +14,11 @@ from typing import Any, Literal, NoReturn, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal import _checks
-from certcal._assumptions import LOGITS
-from certcal._checks import InputError
-from certcal._outcomes import outcome_array
-from certcal._threads import map_blocks
+from certcal._base import checks as _checks
+from certcal._base.assumptions import LOGITS
+from certcal._base.checks import InputError
+from certcal._base.outcomes import outcome_array
+from certcal._base.threads import map_blocks
 
 Kind = Literal["probabilities", "logits", "confidence", "score"]
 # What a question about predictions is about: P(y = 1), whether the predicted class is right, or all classes.

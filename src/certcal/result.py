@@ -13,10 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from certcal._checks import InputError, choice
-from certcal._csv import CsvWriter
-from certcal._files import refuse_overwriting, write_bytes
-from certcal._json import as_text, for_json
+from certcal._base.checks import InputError, choice
+from certcal._base.csv import CsvWriter
+from certcal._base.files import refuse_overwriting, write_bytes
+from certcal._base.json import as_text, for_json
 from certcal.verdict import Candidate, Requirement, Verdict, judge
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from certcal._checks import InputError
-from certcal._rounding import percent_text, round_outward, short_text
-from certcal._text import capital, did_you_mean
+from certcal._base.checks import InputError
+from certcal._base.rounding import percent_text, round_outward, short_text
+from certcal._base.text import capital, did_you_mean
 from certcal.claims import Bound, Certificate, Estimate, listed
 
 HEADLINE = "headline"

@@ -12,7 +12,7 @@ import torch
 
 import certcal
 from certcal import InputError
-from certcal._attack_methods import AttackEntry
+from certcal._base.attack_methods import AttackEntry
 from certcal.attacks import Ace, AttackMethod, OneStepAce, Pgd, StoppingAce
 from certcal.claims import Estimate
 from certcal.data import read_inputs

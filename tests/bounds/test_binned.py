@@ -20,8 +20,8 @@ from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, place_bets, upper_lim
 from certcal.bounds._binned import orders
 from certcal.bounds.concentration import DEVIATIONS
 from certcal.claims import ORDER
+from certcal.lab.study import SYNTHETIC
 from certcal.metrics import ece
-from certcal.study import SYNTHETIC
 from tests.bounds import naive
 
 DELTA = 0.1

@@ -27,7 +27,7 @@ from certcal.bounds._shared import (
 )
 from certcal.bounds.concentration import place_bets
 from certcal.claims import Bound
-from certcal.study import SYNTHETIC, Synthetic
+from certcal.lab.study import SYNTHETIC, Synthetic
 from tests.bounds import naive
 
 DELTA = 0.1

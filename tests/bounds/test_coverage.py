@@ -18,7 +18,7 @@ from scipy import stats
 
 from certcal.bounds import binned, binned_lower, bounded_variation, lipschitz, perturb, smooth
 from certcal.claims import Bound
-from certcal.study import SYNTHETIC, Synthetic
+from certcal.lab.study import SYNTHETIC, Synthetic
 
 DELTA = 0.1
 N = 20

@@ -20,8 +20,8 @@ from certcal.bounds import ks, ks_lower, kuiper, kuiper_lower
 from certcal.bounds._bets import place_bets
 from certcal.bounds._shared import fold_of_each
 from certcal.claims import ORDER
+from certcal.lab.study import SYNTHETIC
 from certcal.metrics import ks_error, kuiper_error
-from certcal.study import SYNTHETIC
 from tests.bounds import naive
 
 DELTA = 0.1

@@ -15,7 +15,7 @@ from certcal.bounds import difference
 from certcal.bounds._bets import SMALL_DEVIATIONS, place_bets
 from certcal.bounds._binned import orders
 from certcal.claims import ORDER
-from certcal.study import SYNTHETIC
+from certcal.lab.study import SYNTHETIC
 from tests.bounds import naive
 
 DELTA = 0.1

@@ -17,7 +17,7 @@ from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, running_sum
 from certcal.bounds._lipschitz import _Patterns
 from certcal.bounds._shared import in_order
 from certcal.bounds.concentration import place_bets
-from certcal.study import SYNTHETIC
+from certcal.lab.study import SYNTHETIC
 from tests.bounds import naive
 
 DELTA = 0.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certcal._threads import SMALL
+from certcal._base.threads import SMALL
 from certcal.bounds._shared import in_order, sort
 
 LARGE = 2 * SMALL + 3

@@ -18,7 +18,7 @@ from certcal.bounds import classwise, perturb, smooth
 from certcal.bounds._shared import bernstein_term, chernoff_upper, fold_of_each
 from certcal.bounds._smooth import SHARES, Surrogate, best_width, one_split, plug_in_width
 from certcal.claims import Bound, Estimate
-from certcal.study import SYNTHETIC
+from certcal.lab.study import SYNTHETIC
 from tests.bounds import naive_smooth as naive
 from tests.bounds.naive import outcome_term
 

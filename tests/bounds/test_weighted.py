@@ -13,8 +13,8 @@ from certcal import InputError
 from certcal.binning import assign, equal_width_edges
 from certcal.bounds import binned, binned_interval, binned_lower
 from certcal.bounds._bets import SMALL_DEVIATIONS, place_bets
+from certcal.lab.study import SYNTHETIC
 from certcal.metrics import ece
-from certcal.study import SYNTHETIC
 from tests.bounds import naive
 
 DELTA = 0.1

@@ -121,7 +121,7 @@ def _results(folder: Path, table: Path, drawn: Run) -> dict[str, certcal.Result]
         "recalibration": certcal.recalibrate(run_samples(200), source=HOSTILE),
         "recalibrated-predictions": certcal.recalibrate(known, source=HOSTILE),
         "study": review(source=HOSTILE),
-        "search": certcal.study.search(
+        "search": certcal.lab.study.search(
             folder / "space.parquet", budget=15, repeats=3, objectives=("accuracy", "hcs_2")
         ),
         "training": certcal.train(

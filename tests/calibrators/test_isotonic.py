@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from certcal import InputError
-from certcal._isotonic import counted
+from certcal._base.isotonic import counted
 from certcal.calibrators import CertifiedIsotonic, IsotonicCalibration
 from certcal.calibrators._isotonic import MonotoneCurve
 

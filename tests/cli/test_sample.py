@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from certcal._checks import LogitsWarning
+from certcal._base.checks import LogitsWarning
 from certcal.smoothing import open_run
 from certcal.smoothing._manifest import checksum
 from tests.cli.conftest import with_defaults

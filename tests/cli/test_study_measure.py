@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from certcal.study import StudyTable, measure
+from certcal.lab.study import StudyTable, measure
 from tests.cli.conftest import with_defaults
 from tests.study.zoo import save, zoo
 
@@ -142,7 +142,7 @@ def test_the_table_is_asked_for(certcal_command, tmp_path):
 
 
 def test_an_interrupt_says_what_is_kept(measured, tmp_path, monkeypatch):
-    from certcal.study._work import Measuring
+    from certcal.lab.study._work import Measuring
 
     once, call = [], Measuring.__call__
 
@@ -165,7 +165,7 @@ def test_an_interrupt_before_anything_was_measured_promises_nothing(measured, mo
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("certcal.study.measure", interrupt)
+    monkeypatch.setattr("certcal.lab.study.measure", interrupt)
     ran = measured()
     assert (ran.code, ran.err) == (130, "certcal: interrupted; nothing was measured\n")
 
@@ -207,7 +207,7 @@ def test_an_interrupt_is_told_after_the_bar_has_gone(measured, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Waiting, "__exit__", ended)
-    monkeypatch.setattr("certcal.study.measure", interrupt)
+    monkeypatch.setattr("certcal.lab.study.measure", interrupt)
     assert measured().err.splitlines() == ["bar gone", "certcal: interrupted; nothing was measured"]
 
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from certcal.lab.study import StudyTable, review
 from certcal.report.numbers import between, brief
 from certcal.report.views.study import leading
-from certcal.study import StudyTable, review
 
 MODELS = 40
 FAST = ("--resamples", 20)

@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from certcal.study import SizeSpace, StudyTable, search
+from certcal.lab.study import SizeSpace, StudyTable, search
 
 NAMES = list(SizeSpace([1, 2, 3]))
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-from certcal._settings import Spec
-from certcal._text import distance_text
+from certcal._base.settings import Spec
+from certcal._base.text import distance_text
 from certcal.cli.options import Typed
 from certcal.cli.train import next_commands
 from certcal.data import read_split
+from certcal.lab.training import METHODS, Recipe, SelectionWarning, recipe
 from certcal.models.networks import by_name
 from certcal.smoothing import open_run
-from certcal.training import METHODS, Recipe, SelectionWarning, recipe
 from tests.accelerator import accelerator
 from tests.cli.conftest import with_defaults
 
@@ -167,7 +167,7 @@ def test_what_training_warns_of_is_said_even_if_interrupted_but_not_to_the_quiet
         warnings.warn("class 3 has no sample left", SelectionWarning, stacklevel=1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("certcal.training.train", warned)
+    monkeypatch.setattr("certcal.lab.training.train", warned)
     interrupted = "certcal: interrupted; nothing was learnt\n"
     ran = easy_first()
     assert (ran.code, ran.err) == (130, f"certcal: class 3 has no sample left\n{interrupted}")
@@ -180,7 +180,7 @@ def test_warnings_of_others_stay_what_they_are(easy_first, monkeypatch):
         warnings.warn("the disk is old", RuntimeWarning, stacklevel=1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("certcal.training.train", warned)
+    monkeypatch.setattr("certcal.lab.training.train", warned)
     with pytest.warns(RuntimeWarning, match="the disk is old"):
         assert easy_first().code == 130
 
@@ -228,7 +228,7 @@ def test_an_interrupt_says_that_the_same_command_resumes(training, tmp_path, mon
         (out / "recipe.json").write_text("{}")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("certcal.training.train", interrupted)
+    monkeypatch.setattr("certcal.lab.training.train", interrupted)
     ran = training("--method", "standard", "-o", "out")
     assert (ran.code, ran.out) == (130, "")
     assert ran.err == "certcal: interrupted; what was learnt is kept in out, the same command resumes\n"

@@ -9,7 +9,7 @@ import pytest
 
 import certcal
 from certcal import InputError
-from certcal._json import for_json
+from certcal._base.json import for_json
 from certcal.claims import Bound, Certificate, Estimate, Interval, Ledger
 from certcal.interop._numbers import check_prefix, found_in
 from certcal.worst_case import certify

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from certcal import _threads
+from certcal._base import threads as _threads
 from certcal.binning import assign, equal_mass_edges, equal_width_edges
 from certcal.metrics import (
     StreamingCalibration,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal import _threads
+from certcal._base import threads as _threads
 from certcal.metrics import classwise_ece, classwise_equal_mass_ece, ece, equal_mass_ece
 from tests import naive
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal import _threads
+from certcal._base import threads as _threads
 from certcal.metrics import ece, equal_mass_ece, ks_error, kuiper_error
 from certcal.metrics.cumulative import extremes
 from tests import naive

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal import _threads
+from certcal._base import threads as _threads
 from certcal._kernels.sorted_bins import most_rising_bins
 from certcal.metrics import equal_mass_ece, sweep_ece
 from certcal.metrics.binned import sweep_bins

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from certcal import InputError
+from certcal.lab.study import Cell, TopologySpace
+from certcal.lab.study._spaces import OPERATIONS
 from certcal.models.networks import CellNetwork, load_weights, save_weights
 from certcal.models.networks._cell import OPERATIONS as BUILT
-from certcal.study import Cell, TopologySpace
-from certcal.study._spaces import OPERATIONS
 
 NONE, SKIP, CONV1, CONV3, POOL = OPERATIONS
 MIXED = (CONV3, POOL, CONV1, SKIP, CONV1, CONV3)

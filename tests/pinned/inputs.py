@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from certcal.lab.study import SizeSpace, StudyTable
 from certcal.smoothing.robustness import vote_radii
-from certcal.study import SizeSpace, StudyTable
 from tests.smoothing.drawing import X, Y, draw, model
 from tests.study.zoo import zoo
 

@@ -130,7 +130,7 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(folder: Path, nam
 def test_the_page_about_json_names_the_schema_of_every_answer() -> None:
     for module in walk_packages(verbs.__path__, "certcal.verbs."):
         import_module(module.name)
-    import_module("certcal.study")
+    import_module("certcal.lab.study")
     assert {kind.schema for kind in answers(Result)} | {"certcal/bandwidth/1", "certcal/plan/1"} == set(documented())
 
 

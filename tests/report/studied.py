@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from certcal.lab.study import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot, StudyReview
+from certcal.lab.study._battery import BINNED, UNBINNED
 from certcal.metrics import STUDY_BINS
-from certcal.study import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot, StudyReview
-from certcal.study._battery import BINNED, UNBINNED
 
 QUESTIONS = (
     "Can model calibration be generalized across different data sets?",

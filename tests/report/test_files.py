@@ -12,7 +12,7 @@ from pkgutil import walk_packages
 import pytest
 
 from certcal import InputError, verbs
-from certcal._files import refuse_overwriting, write_bytes, write_together
+from certcal._base.files import refuse_overwriting, write_bytes, write_together
 from certcal.result import Result
 
 
@@ -186,7 +186,7 @@ def test_one_that_appears_meanwhile_stays_and_none_of_ours_is_there(tmp_path, mo
 def test_no_answer_writes_its_files_in_a_way_of_its_own():
     for module in walk_packages(verbs.__path__, "certcal.verbs."):
         import_module(module.name)
-    import_module("certcal.study")
+    import_module("certcal.lab.study")
     answers = [Result]
     for kind in answers:
         answers += kind.__subclasses__()

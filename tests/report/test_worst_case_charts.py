@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from certcal import InputError
+from certcal.lab.baselines import AdmmSettings, admm, dece_ascent
 from certcal.metrics import reliability
 from certcal.report import (
     admm_assignments,
@@ -19,7 +20,6 @@ from certcal.report.charts import Bars, Boxes, Line, Points, Segments, Words
 from certcal.report.mpl import draw
 from certcal.smoothing import Counts, certificates
 from certcal.worst_case import calibration_error, ks_error
-from certcal.worst_case.baselines import AdmmSettings, admm, dece_ascent
 
 SAMPLES = np.array([0.1, 0.5, 0.4]), np.array([0.6, 0.9, 0.5]), np.array([1, 0, 1])
 TRACKED = admm(*SAMPLES, bins=3, settings=(AdmmSettings(), AdmmSettings("brier", 0.01, 0.1)), steps=12, track=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from certcal._threads import one_blas_thread
+from certcal._base.threads import one_blas_thread
 from certcal.calibrators import CertifiedBeta, CertifiedIsotonic, CertifiedSamples, CertifiedTemperature
 from certcal.data import embedded_network
 from certcal.models import wrap

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal import InputError
+from certcal._base.threads import one_thread
 from certcal._kernels import noise
-from certcal._threads import one_thread
 from certcal.smoothing import Sampler, SamplingError, _pipeline, decide
 from tests.smoothing.test_sampler import CLASSES, INDICES, POINTS, Plain, as_lists, linear, sampler
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from certcal.study import Answer, StudyReviewSettings, StudyTable
-from certcal.study._population import populate
-from certcal.study.questions import QUESTIONS
+from certcal.lab.study import Answer, StudyReviewSettings, StudyTable
+from certcal.lab.study._population import populate
+from certcal.lab.study.questions import QUESTIONS
 
 BINS = (5, 15, 100)
 BINNED = ("ece", "equal_mass_ece", "classwise_ece", "classwise_equal_mass_ece", "mce")

@@ -5,7 +5,7 @@ import pytest
 
 import certcal
 from certcal import InputError, Predictions
-from certcal.study import battery
+from certcal.lab.study import battery
 
 
 def overconfident(n=2000, classes=5, seed=0):

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal import InputError
-from certcal.study import Entry
-from certcal.study._entries import open_source
+from certcal.lab.study import Entry
+from certcal.lab.study._entries import open_source
 
 
 def files(folder, *names):

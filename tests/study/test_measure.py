@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal import InputError, Predictions, study
-from certcal._durable import only_writer
-from certcal._threads import thread_count
+from certcal._base.durable import only_writer
+from certcal._base.threads import thread_count
 from certcal.engines import EngineError, LocalProcesses
-from certcal.study import Entry, StudyTable, battery
-from certcal.study import _measure as parts
+from certcal.lab.study import Entry, StudyTable, battery
+from certcal.lab.study import _measure as parts
 from tests.study.zoo import SMALL, Counted, Deadly, FarAway, Poison, Recorder, arrays, predictions, save, touch, zoo
 
 ROOT = Path(__file__).parents[2]
@@ -129,7 +129,7 @@ def test_columns_of_the_users_own_stand_beside_the_model():
 
 def test_every_entry_is_measured_on_one_thread(monkeypatch):
     seen = []
-    monkeypatch.setattr("certcal.study._battery.battery", lambda *_, **__: seen.append(thread_count()))
+    monkeypatch.setattr("certcal.lab.study._battery.battery", lambda *_, **__: seen.append(thread_count()))
     measure([Entry("a", predictions(1))], **SMALL)
     assert seen == [1]
 
@@ -226,7 +226,7 @@ def test_an_unexpected_failure_is_a_row_too(monkeypatch, error, reason):
     def fail(given, **_):
         raise error
 
-    monkeypatch.setattr("certcal.study._battery.battery", fail)
+    monkeypatch.setattr("certcal.lab.study._battery.battery", fail)
     table = measure([Entry("a", predictions(1))], **SMALL)
     assert table["reason"].tolist() == [reason]
 
@@ -344,7 +344,7 @@ def test_the_table_depends_neither_on_order_nor_on_interruptions(tmp_path_factor
 KILLED = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
-from certcal.study import _measure as parts, measure
+from certcal.lab.study import _measure as parts, measure
 from tests.study.zoo import SMALL, Counted
 parts.FLUSH_ROWS = 1
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from certcal.study import Finding, Lines, Matrix, StudyTable, review
-from certcal.study._ranks import kendall
+from certcal.lab.study import Finding, Lines, Matrix, StudyTable, review
+from certcal.lab.study._ranks import kendall
 from tests.study.populations import asked, columns, population
 
 
@@ -206,7 +206,7 @@ def test_data_sets_of_which_some_agree_and_some_are_opposed_are_not_called_one_o
 
 
 def test_a_negligible_negative_correlation_is_no_opposite() -> None:
-    from certcal.study.questions._orders import _verdict
+    from certcal.lab.study.questions._orders import _verdict
 
     assert _verdict(Finding("mean", -0.04, -0.06, -0.02, 9000), []) == "No."
     assert _verdict(Finding("mean", -0.2, -0.3, -0.1, 9000), []) == "No, rather the opposite."
@@ -242,7 +242,7 @@ def test_metrics_that_all_agree_alike_have_no_best_and_no_least() -> None:
 
 
 def test_which_metric_agrees_least_is_asked_of_resamples_as_large_as_the_population() -> None:
-    from certcal.study.questions._orders import _steadiness
+    from certcal.lab.study.questions._orders import _steadiness
 
     values = np.array([0.5, 0.4])
     first = np.array([0.35, 0.5, 0.5, np.nan])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from certcal import InputError
-from certcal.study import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
+from certcal.lab.study import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
 from tests.study import naive
 
 FAST = {"kendall": kendall, "spearman": spearman}

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from certcal.study._ranks import kendall, kendall_resampled
-from certcal.study._resampling import FEWEST, LARGEST, POOL, Resampling, chance, enough, kendall_draws, shrinkage
+from certcal.lab.study._ranks import kendall, kendall_resampled
+from certcal.lab.study._resampling import FEWEST, LARGEST, POOL, Resampling, chance, enough, kendall_draws, shrinkage
 
 HOW = Resampling(200, 0.95, 0)
 TRIALS = 600

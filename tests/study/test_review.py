@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certcal._checks import InputError
-from certcal.study import Finding, FindingTable, Matrix, ScatterPlot, StudyReview, StudyTable, review
+from certcal._base.checks import InputError
+from certcal.lab.study import Finding, FindingTable, Matrix, ScatterPlot, StudyReview, StudyTable, review
 from tests.study.populations import columns, population
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.metrics import harmonic_score
-from certcal.study import (
+from certcal.lab.study import (
     Benchmark,
     Cell,
     SearchObjective,
@@ -19,6 +18,7 @@ from certcal.study import (
     regularised_evolution,
     search,
 )
+from certcal.metrics import harmonic_score
 
 METHODS = {"evolution": regularised_evolution, "local": local_search, "random": random_search}
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.study import Cell, SizeSpace, TopologySpace
-from certcal.study._spaces import OPERATIONS
+from certcal.lab.study import Cell, SizeSpace, TopologySpace
+from certcal.lab.study._spaces import OPERATIONS
 
 SPACE = TopologySpace()
 CELLS = list(SPACE.cells())

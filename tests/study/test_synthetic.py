@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from certcal import InputError
+from certcal.lab.study import SYNTHETIC
+from certcal.lab.study._synthetic import turning_points
 from certcal.metrics import ece
-from certcal.study import SYNTHETIC
-from certcal.study._synthetic import turning_points
 
 # The middle of many equal cells: the rule for integrals is then exact to far below the tolerances here.
 CELLS = 2_000_000

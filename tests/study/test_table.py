@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal import InputError
+from certcal.lab.study import MeasuredColumn, StudyTable, overview
+from certcal.lab.study._battery import BINNED, UNBINNED
 from certcal.metrics import STUDY_BINS
-from certcal.study import MeasuredColumn, StudyTable, overview
-from certcal.study._battery import BINNED, UNBINNED
 
 
 def table(**more):
@@ -231,7 +231,7 @@ def test_text_that_is_not_unicode_is_refused_before_anything_is_written(tmp_path
 def test_reading_and_writing_do_without_pandas(tmp_path):
     table().write(tmp_path / "t.parquet")
     code = (
-        "import sys; from certcal.study import StudyTable\n"
+        "import sys; from certcal.lab.study import StudyTable\n"
         "path = sys.argv[1]; StudyTable.read(path).write(path)\n"
         "print('pyarrow' in sys.modules, 'pandas' in sys.modules)"
     )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from certcal.training import train
+from certcal.lab.training import train
 from tests.training.digits import data, network, small
 
 

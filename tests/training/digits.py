@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from certcal.data import Inputs, digits_images
+from certcal.lab.training import METHODS, Recipe, Trained, TrainingProgress, recipe
 from certcal.models.networks import MLP
-from certcal.training import METHODS, Recipe, Trained, TrainingProgress, recipe
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

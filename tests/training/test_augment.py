@@ -11,8 +11,8 @@ from torch import nn
 
 from certcal import InputError
 from certcal.data import Inputs
-from certcal.training import recipe, train
-from certcal.training._augment import AREA, AUGMENTATIONS, PADDING, RATIO, augmented, moves, parts
+from certcal.lab.training import recipe, train
+from certcal.lab.training._augment import AREA, AUGMENTATIONS, PADDING, RATIO, augmented, moves, parts
 from tests.training.digits import Modern, Stopped, data, network, numbers, same_weights, small, stop_at
 
 IMAGES = torch.arange(1, 1 + 50 * 2 * 5 * 7, dtype=torch.float32).reshape(50, 2, 5, 7)

@@ -15,9 +15,9 @@ import torch
 
 import certcal
 from certcal import InputError
+from certcal.lab.training import METHODS, Diverged, Judged, export_events, read_log, train
+from certcal.lab.training._parts import SmoothedCrossEntropy
 from certcal.models.networks import load_weights
-from certcal.training import METHODS, Diverged, Judged, export_events, read_log, train
-from certcal.training._parts import SmoothedCrossEntropy
 from tests.training.digits import (
     ROOT,
     Modern,
@@ -83,7 +83,7 @@ import os, sys
 import numpy as np
 import torch
 from certcal.data import Inputs
-from certcal.training import train
+from certcal.lab.training import train
 from tests.training.digits import network, small
 
 def say(*words):
@@ -286,7 +286,7 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
 
 
 def test_two_trainings_in_one_folder_do_not_mix(folder):
-    from certcal._durable import only_writer
+    from certcal._base.durable import only_writer
 
     with only_writer(folder), pytest.raises(InputError, match=r"another process .* is training in this folder; wait"):
         go("gaussian", folder)

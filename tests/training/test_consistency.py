@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from certcal.training import recipe
-from certcal.training._consistency import Consistency
-from certcal.training._parts import MeanCrossEntropy, SmoothedCrossEntropy, parts_of
-from certcal.training._schedules import Moment
+from certcal.lab.training import recipe
+from certcal.lab.training._consistency import Consistency
+from certcal.lab.training._parts import MeanCrossEntropy, SmoothedCrossEntropy, parts_of
+from certcal.lab.training._schedules import Moment
 from tests.training.views import finite_slopes, linear, slopes
 from tests.training.views import seen as view_of
 

@@ -16,9 +16,9 @@ from certcal import InputError
 from certcal.attacks import SmoothAdv, Target
 from certcal.attacks.ball import Ball
 from certcal.data import Inputs
-from certcal.training import GradientNorms, NormGroup, Recipe, gradient_norms, recipe
-from certcal.training._gradient_norms import BINS
-from certcal.training._schedules import generator_of
+from certcal.lab.training import GradientNorms, NormGroup, Recipe, gradient_norms, recipe
+from certcal.lab.training._gradient_norms import BINS
+from certcal.lab.training._schedules import generator_of
 from tests.training.digits import Modern, data, network, small
 
 DIGITS = data(40)
@@ -245,7 +245,7 @@ class Broken(Linear):
         ({"draws": 1.5}, "draws is 1.5; pass a whole number from 1"),
         ({"seed": -1}, "seed is -1; pass a whole number of at least 0"),
         ({"inputs": [1, 2]}, "inputs is a list; make it with certcal.data.Inputs.from_arrays"),
-        ({"recipe": "gaussian"}, "recipe is a str; make one with certcal.training.recipe"),
+        ({"recipe": "gaussian"}, "recipe is a str; make one with certcal.lab.training.recipe"),
         ({"network": nn.Linear(64, 10)}, "logits"),
         ({"network": nn.Linear(5, 10), "outputs": "logits"}, "Linear does not take inputs of shape"),
         ({"network": Broken()}, r"the gradient of inputs\[0\] is not finite; pass a network with finite weights"),

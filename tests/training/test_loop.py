@@ -11,10 +11,10 @@ from torch import nn
 
 from certcal import InputError
 from certcal.data import Inputs
+from certcal.lab.training import Diverged, Recipe, read_log, recipe, train
+from certcal.lab.training._schedules import order_of
 from certcal.models.networks import MLP, LeNet
 from certcal.models.torch_threads import torch_threads
-from certcal.training import Diverged, Recipe, read_log, recipe, train
-from certcal.training._schedules import order_of
 from tests.training.digits import ADVERSARIAL, Modern, Poisoned, data, network, same_weights, small
 
 
@@ -197,7 +197,7 @@ def arrays(shape=(1, 8, 8), labels=10, samples=300):
             {"inputs": arrays(samples=100)},
             "batch: it is 128, but there are 100 samples to train on; give a",
         ),
-        ({"recipe": {"epochs": 3}}, "recipe is a dict; make one with certcal.training.recipe"),
+        ({"recipe": {"epochs": 3}}, "recipe is a dict; make one with certcal.lab.training.recipe"),
         ({"recipe": small("standard", batch=4, pieces=4), "inputs": arrays(samples=5)}, "batches have 2 samples"),
         (
             {"network": nn.Sequential(nn.Flatten(), nn.Linear(64, 1)), "outputs": "logits"},

@@ -15,10 +15,10 @@ from torch.nn import functional
 from certcal import InputError
 from certcal.attacks import ADVERSARIES, AcceAdversary, Ball, BrierAdversary, ExactAdversary, Found
 from certcal.data import Inputs
+from certcal.lab.training import METHODS, Judged, Recipe, recipe, train
+from certcal.lab.training._parts import LOSSES, MeanCrossEntropy, MixedLoss, SmoothedCrossEntropy, parts_of
+from certcal.lab.training._schedules import Moment
 from certcal.models.networks import MLP
-from certcal.training import METHODS, Judged, Recipe, recipe, train
-from certcal.training._parts import LOSSES, MeanCrossEntropy, MixedLoss, SmoothedCrossEntropy, parts_of
-from certcal.training._schedules import Moment
 from tests.training.digits import same_weights
 from tests.training.views import LABELS, linear, seen, slopes
 
@@ -183,7 +183,7 @@ def test_an_adversary_that_returns_what_it_may_not_is_refused(found: Any, compla
 @pytest.mark.parametrize(
     ("judged", "complaint"),
     [
-        (lambda p, y: p.mean(), "returned a Tensor; return certcal.training.Judged"),
+        (lambda p, y: p.mean(), "returned a Tensor; return certcal.lab.training.Judged"),
         (lambda p, y: Judged(p[:, 0], p), "returned a loss of shape"),
         (lambda p, y: Judged(p.detach().mean(), p), "one number with gradients"),
         (lambda p, y: Judged(p.mean(), p[:2]), "return a row per sample"),

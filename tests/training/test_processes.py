@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from certcal import InputError
-from certcal.training import train
-from certcal.training._processes import Processes
+from certcal.lab.training import train
+from certcal.lab.training._processes import Processes
 from tests.accelerator import accelerator
 from tests.training.digits import ROOT, Modern, Stopped, data, numbers, small, stop_at
 
@@ -26,7 +26,7 @@ import json, os, sys
 import numpy as np
 import torch, torch._dynamo
 from certcal.data import Inputs
-from certcal.training import Recipe, train
+from certcal.lab.training import Recipe, train
 from tests.training.digits import Modern
 
 out, data, plan = sys.argv[1], Inputs.from_arrays(**np.load(sys.argv[2])), Recipe.from_dict(json.loads(sys.argv[3]))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.training import METHODS, Recipe, constants_of, presets, recipe
+from certcal.lab.training import METHODS, Recipe, constants_of, presets, recipe
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from certcal.attacks import Found, Target
-from certcal.training import recipe
-from certcal.training._parts import View, parts_of
-from certcal.training._schedules import Moment
-from certcal.training._smoothmix import Ends, FreeAdversary, SmoothMix, smoothmix_loss
+from certcal.lab.training import recipe
+from certcal.lab.training._parts import View, parts_of
+from certcal.lab.training._schedules import Moment
+from certcal.lab.training._smoothmix import Ends, FreeAdversary, SmoothMix, smoothmix_loss
 from tests.training.views import finite_slopes, slopes
 
 LATE = Moment(50, 0.5, 0.0, 0.1)

@@ -17,11 +17,11 @@ from certcal import InputError
 from certcal.cli.progress import APART_SECONDS, Waiting
 from certcal.data import DataSettings, Inputs, Parts, read_split
 from certcal.data.rows import Rows
+from certcal.lab.training import GradientNorms, recipe
+from certcal.lab.training import train as run
 from certcal.models.networks import MLP, by_name
 from certcal.report.charts import Boxes
 from certcal.report.views.training import norm_charts, selected
-from certcal.training import GradientNorms, recipe
-from certcal.training import train as run
 from certcal.verbs.train import _classes, _parts, _Told
 
 QUICK: dict[str, Any] = {"epochs": 2, "batch": 100, "limit": 200}

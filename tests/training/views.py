@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from certcal.attacks import Found, Target
-from certcal.training._parts import View
-from certcal.training._schedules import Moment
+from certcal.lab.training._parts import View
+from certcal.lab.training._schedules import Moment
 from tests.attacks.small import differences
 
 LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])

@@ -11,7 +11,7 @@ import pytest
 
 import certcal
 from certcal import Certification, InputError, certify, metrics, worst_case
-from certcal._assumptions import own_kind
+from certcal._base.assumptions import own_kind
 from certcal.data import Inputs, read_intervals
 from certcal.smoothing import CONFIDENCES, Counts, Run, certificates, check_inputs, pooled_claim
 from certcal.smoothing.robustness import PaDistribution, VoteRecord

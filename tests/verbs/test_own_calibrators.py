@@ -9,7 +9,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from certcal import InputError, Predictions, apply_map, measure, recalibrate
-from certcal._assumptions import own_map
+from certcal._base.assumptions import own_map
 from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, ConfidenceMap, HistogramBinning, PlattScaling, load
 from tests.report.recalibrated import interval_samples
 

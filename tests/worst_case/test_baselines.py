@@ -16,9 +16,7 @@ import torch
 
 from certcal import InputError
 from certcal.binning import assign
-from certcal.metrics import ece
-from certcal.worst_case import calibration_error
-from certcal.worst_case.baselines import (
+from certcal.lab.baselines import (
     GRID,
     ONE_SIZE_FITS_ALL,
     AdmmSettings,
@@ -30,8 +28,10 @@ from certcal.worst_case.baselines import (
     brier_confidences,
     dece_ascent,
 )
-from certcal.worst_case.baselines._problem import check_problem
-from certcal.worst_case.baselines.admm_steps import Placement, build_program
+from certcal.lab.baselines._problem import check_problem
+from certcal.lab.baselines.admm_steps import Placement, build_program
+from certcal.metrics import ece
+from certcal.worst_case import calibration_error
 from tests.accelerator import accelerator
 from tests.worst_case import naive_admm
 
@@ -464,7 +464,7 @@ def test_without_torch_the_error_says_what_to_install(monkeypatch: pytest.Monkey
 
 def test_importing_the_baselines_does_not_load_torch() -> None:
     code = (
-        "import sys, certcal.worst_case.baselines as found\n"
+        "import sys, certcal.lab.baselines as found\n"
         "found.brier_confidences([0.5], [0.6], [1])\n"
         "print('torch' in sys.modules)"
     )

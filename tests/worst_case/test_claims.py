@@ -12,8 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certcal.lab.baselines import AdmmSettings, admm
 from certcal.worst_case import WorstCase, brier_score, calibration_error, ks_error, mce, nll, population_bound
-from certcal.worst_case.baselines import AdmmSettings, admm
 from tests.worst_case import naive
 
 # A few units in the last place.

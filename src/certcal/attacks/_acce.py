@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from certcal._checks import positive
+from certcal._base.checks import positive
 from certcal.attacks._protocol import Found, Keep, Target
 from certcal.attacks.ball import Ball, wide
 from certcal.attacks.confidence import CalibrationAdversary, Watched, bin_edges, locate
-from certcal.worst_case.baselines.admm_steps import (
+from certcal.lab.baselines.admm_steps import (
     AdmmProgram,
     AdmmState,
     ascend_duals,

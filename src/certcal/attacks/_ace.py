@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certcal._checks import InputError, choice, positive, share, whole_number
+from certcal._base.checks import InputError, choice, positive, share, whole_number
 from certcal.attacks._protocol import AttackedModel, Target
 from certcal.attacks.ascent import checked_steps, cross_entropy, odds_against
 from certcal.attacks.ball import LONGEST as MOST

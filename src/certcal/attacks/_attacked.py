@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, whole_number
-from certcal._rounding import round_outward, short_text
+from certcal._base.checks import InputError, whole_number
+from certcal._base.rounding import round_outward, short_text
 from certcal.attacks._protocol import AttackMethod
 from certcal.attacks.ball import Ball
 from certcal.attacks.subject import Floats, Progress, Subject

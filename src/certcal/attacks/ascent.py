@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certcal._checks import positive, whole_number
+from certcal._base.checks import positive, whole_number
 from certcal.attacks._protocol import AttackedModel, Found, Keep, Target
 from certcal.attacks.ball import LONGEST, Ball
 from certcal.predictions import Predictions

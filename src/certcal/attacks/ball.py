@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from certcal._checks import InputError, choice
+from certcal._base.checks import InputError, choice
 from certcal.models.devices import has_doubles
 
 Norm = Literal["l2", "linf"]

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from certcal._checks import InputError, choice, whole_number
-from certcal._text import reason
+from certcal._base.checks import InputError, choice, whole_number
+from certcal._base.text import reason
 from certcal.attacks._protocol import Target
 from certcal.attacks.ascent import odds_against
 from certcal.attacks.ball import LONGEST, NORMS, Ball, Norm, wide

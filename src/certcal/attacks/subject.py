@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certcal._checks import InputError, positive, whole_number
-from certcal._checks import labels as class_labels
+from certcal._base.checks import InputError, positive, whole_number
+from certcal._base.checks import labels as class_labels
 from certcal.attacks._protocol import AttackedModel
 from certcal.attacks.ball import Ball, Norm
 from certcal.data import Inputs

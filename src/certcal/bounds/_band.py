@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import confidences
-from certcal._rounding import round_outward, short_text
+from certcal._base.checks import confidences
+from certcal._base.rounding import round_outward, short_text
 from certcal.claims import Frozen, stated
 from certcal.result import Result
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import InputError, choice, failure_probability, positive, score_pair
+from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
+from certcal._base.checks import InputError, choice, failure_probability, positive, score_pair
 from certcal.binning import CLOSED, BinSums, assign, edges_for, sums
 from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, mean_limit, spread, stake_nodes, upper_limit
 from certcal.bounds._shared import FOLDS, Floats, check_seed, upper_bound

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import MOST_CHANGE, InputError, choice, failure_probability, positive
-from certcal._threads import SMALL, map_blocks
+from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
+from certcal._base.checks import MOST_CHANGE, InputError, choice, failure_probability, positive
+from certcal._base.threads import SMALL, map_blocks
 from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, mean_places, signed_sums, sorted_cells
 from certcal.bounds._shared import (
     Floats,

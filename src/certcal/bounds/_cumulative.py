@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import InputError, failure_probability, score_pair
+from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
+from certcal._base.checks import InputError, failure_probability, score_pair
 from certcal.bounds._bets import mean_limit
 from certcal.bounds._shared import Sample, check_seed, fold_of_each, in_order, upper_bound
 from certcal.bounds.concentration import place_bets

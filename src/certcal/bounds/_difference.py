@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import InputError, choice, failure_probability, same_length, score_pair, shortened
+from certcal._base.arguments import names_wrong_types
+from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
+from certcal._base.checks import InputError, choice, failure_probability, same_length, score_pair, shortened
 from certcal.binning import CLOSED, edges_for
 from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, mean_limit, spread, upper_limit
 from certcal.bounds._binned import gaps_with_past_signs, orders

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import (
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import (
     InputError,
     choice,
     class_pair,

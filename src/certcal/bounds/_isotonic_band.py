@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import NOT_USED_BEFORE
-from certcal._checks import failure_probability, kernel_float, read_only
-from certcal._threads import map_blocks
+from certcal._base.assumptions import NOT_USED_BEFORE
+from certcal._base.checks import failure_probability, kernel_float, read_only
+from certcal._base.threads import map_blocks
 from certcal.bounds._band import CalibrationBand, Floats
 from certcal.bounds._shared import check_pairs, in_order
 from certcal.bounds.concentration import clopper_pearson

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import MOST_CHANGE, failure_probability, positive
+from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
+from certcal._base.checks import MOST_CHANGE, failure_probability, positive
 from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, running_sums, signed_sums, sorted_cells
 from certcal.bounds._scale import check_scale, log_odds
 from certcal.bounds._shared import Floats, Sample, check_pairs, in_order, upper_bound

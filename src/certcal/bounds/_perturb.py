@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidence_level, confidences, positive, share
-from certcal._rounding import percent_text
-from certcal._threads import map_blocks
+from certcal._base.checks import InputError, confidence_level, confidences, positive, share
+from certcal._base.rounding import percent_text
+from certcal._base.threads import map_blocks
 from certcal.bounds._scale import NEAREST, check_scale, log_odds, places
 from certcal.bounds._shared import check_pairs, check_seed, in_order
 from certcal.claims import short_text

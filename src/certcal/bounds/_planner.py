@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, confidences, failure_probability, function, real, share, whole_number
-from certcal._rounding import percent_text
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, confidences, failure_probability, function, real, share, whole_number
+from certcal._base.rounding import percent_text
 from certcal.bounds._binned import binned
 from certcal.bounds._bounded_variation import bounded_variation
 from certcal.bounds._cumulative import ks, kuiper

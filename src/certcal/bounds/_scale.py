@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import choice
+from certcal._base.checks import choice
 
 Floats = NDArray[np.float64]
 

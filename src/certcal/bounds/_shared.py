@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidences, correctness, same_length, whole_number
-from certcal._threads import SMALL, map_blocks, thread_count
+from certcal._base.checks import InputError, confidences, correctness, same_length, whole_number
+from certcal._base.threads import SMALL, map_blocks, thread_count
 from certcal.claims import Bound, move_outward
 
 Floats = NDArray[np.float64]

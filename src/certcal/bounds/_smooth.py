@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import InputError, choice, failure_probability, flag, positive
-from certcal._threads import map_blocks
+from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
+from certcal._base.checks import InputError, choice, failure_probability, flag, positive
+from certcal._base.threads import map_blocks
 from certcal.bounds import _analytic, _perturb
 from certcal.bounds._scale import Places, check_scale, places
 from certcal.bounds._shared import (

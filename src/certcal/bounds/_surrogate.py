@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import NOT_USED_BEFORE
-from certcal._checks import MOST_CHANGE, InputError, failure_probability, flag, positive
+from certcal._base.assumptions import NOT_USED_BEFORE
+from certcal._base.checks import MOST_CHANGE, InputError, failure_probability, flag, positive
 from certcal.binning import BinTable, equal_width_edges, sums
 from certcal.bounds import _perturb
 from certcal.bounds._band import CalibrationBand, Floats

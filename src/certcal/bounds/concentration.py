@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, choice, flag, share, to_numpy
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, choice, flag, share, to_numpy
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, positive
+from certcal._base.checks import InputError, positive
 from certcal.calibrators._base import numbers
 from certcal.calibrators._temperature import best_inverse
 from certcal.calibrators.scores import LEAST, Floats, ScoreMap, as_logits, softmax

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, choice, confidences, positive, same_length, score_pair
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, choice, confidences, positive, same_length, score_pair
 from certcal.binning import CLOSED
 
 Floats = NDArray[np.float64]

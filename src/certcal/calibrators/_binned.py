@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import INDEPENDENT
-from certcal._checks import InputError, bin_count, choice, failure_probability
+from certcal._base.assumptions import INDEPENDENT
+from certcal._base.checks import InputError, bin_count, choice, failure_probability
 from certcal.binning import CLOSED, assign, check_edges, equal_width_edges, mass_edges, sums
 from certcal.bounds import clopper_pearson, dkw_width
 from certcal.calibrators._base import OutcomeMap, numbers

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, choice, positive, to_numpy
-from certcal._isotonic import counted, pool
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, choice, positive, to_numpy
+from certcal._base.isotonic import counted, pool
 from certcal.calibrators._base import ConfidenceMap
 from certcal.calibrators._isotonic import CurveMap, curve_through
 from certcal.calibrators._logistic import LogisticMap, log_odds

@@ -14,9 +14,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError
-from certcal._files import path_of, read_bytes, write_bytes
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError
+from certcal._base.files import path_of, read_bytes, write_bytes
 from certcal.calibrators._base import Calibrator, RemovedError
 from certcal.calibrators._samples import split_positions
 
@@ -201,7 +201,7 @@ def load(path: str | os.PathLike[str]) -> Saved:
     >>> load("no-such-map.json")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: no-such-map.json: there is no such file; check the path
+    certcal.InputError: no-such-map.json: there is no such file; check the path
     """
     place = path_of(path)
     content = read_bytes(place, _MOST_BYTES, "a calibrator")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._isotonic import Pooled, isotonic
+from certcal._base.checks import InputError
+from certcal._base.isotonic import Pooled, isotonic
 from certcal.calibrators._base import OutcomeMap, numbers
 from certcal.calibrators.scores import Floats
 

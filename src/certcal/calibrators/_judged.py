@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._arguments import names_wrong_types
-from certcal._assumptions import NOT_USED_BEFORE
-from certcal._json import plain
+from certcal._base.arguments import names_wrong_types
+from certcal._base.assumptions import NOT_USED_BEFORE
+from certcal._base.json import plain
 from certcal.bounds import betting, clopper_pearson
 from certcal.calibrators._certified import BrierTerms, CertifiedMap
 from certcal.calibrators._samples import CertifiedSamples

@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.calibrators._base import Calibrator, OutcomeMap
 from certcal.calibrators.scores import Floats, ScoreMap, as_probabilities, class_count
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidences, score_pair
+from certcal._base.checks import InputError, confidences, score_pair
 from certcal.bounds import choose_bandwidth, perturb, smooth
 from certcal.calibrators._base import Calibrator, number
 from certcal.calibrators.scores import Floats

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, choice, shortened
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, choice, shortened
 from certcal.calibrators._affine import MatrixScaling, VectorScaling
 from certcal.calibrators._binned import EqualMassBinning, HistogramBinning
 from certcal.calibrators._isotonic import IsotonicCalibration

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from certcal._checks import InputError, confidences, same_length, shortened
+from certcal._base.checks import InputError, confidences, same_length, shortened
 from certcal.calibrators.scores import Floats
 
 

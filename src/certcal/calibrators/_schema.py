@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 
 Read = TypeVar("Read", bound=Struct)
 

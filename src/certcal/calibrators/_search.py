@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._threads import map_blocks
+from certcal._base.threads import map_blocks
 from certcal.calibrators._logistic import LARGEST_LOG_ODDS
 
 Floats = NDArray[np.float64]

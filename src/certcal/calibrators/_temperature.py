@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import read_only
-from certcal._threads import map_blocks
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import read_only
+from certcal._base.threads import map_blocks
 from certcal.calibrators._base import number
 from certcal.calibrators.scores import (
     LEAST,

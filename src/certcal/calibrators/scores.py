@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, logit_matrix, probability_matrix, same_length, shortened, weights
-from certcal._checks import labels as check_labels
+from certcal._base.checks import InputError, choice, logit_matrix, probability_matrix, same_length, shortened, weights
+from certcal._base.checks import labels as check_labels
 from certcal.calibrators._base import INPUTS, Calibrator, Floats
 
 LEAST = float(np.finfo(np.float32).tiny)  # what a probability of 0 counts as, and the least that scaling makes

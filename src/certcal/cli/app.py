@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from certcal._text import did_you_mean
+from certcal._base.text import did_you_mean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -86,7 +86,7 @@ class ExampleCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the library names options instead of an argument and beside roles."""
-        from certcal._checks import InputError
+        from certcal._base.checks import InputError
 
         try:
             return super().invoke(ctx)

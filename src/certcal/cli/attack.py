@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from certcal._attack_methods import ATTACKS, USUAL
-from certcal._settings import Spec
+from certcal._base.attack_methods import ATTACKS, USUAL
+from certcal._base.settings import Spec
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
 from certcal.cli.options import NamedChoice, Typed, collected, joined, model_options, option, settings_options
@@ -93,7 +93,7 @@ def attack(
     MODEL needs gradients: a torch module by its name, perhaps with --weights, or a .safetensors file. An ONNX file has
     none.
     """
-    from certcal._checks import InputError
+    from certcal._base.checks import InputError
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files, needing_torch, refuse_inside
     from certcal.verbs.attack import attack as verb

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from certcal._settings import Spec
+from certcal._base.settings import Spec
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, origin, output_options
 from certcal.cli.mlflow import is_mlflow_asked
@@ -91,7 +91,7 @@ def bound(
     sample size, under the assumptions listed with it. TABLE and its columns are those of certcal measure; the samples
     must not have been used to train, choose or recalibrate the classifier.
     """
-    from certcal._checks import InputError
+    from certcal._base.checks import InputError
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run
     from certcal.verbs.bound import bound as verb
@@ -132,8 +132,8 @@ def _plan(
     plan_power: float | None,
 ) -> None:
     from certcal import __version__
-    from certcal._checks import InputError
-    from certcal._json import as_text, for_json
+    from certcal._base.checks import InputError
+    from certcal._base.json import as_text, for_json
     from certcal.cli.progress import Waiting
     from certcal.verbs.bound import plan as verb
 
@@ -169,8 +169,8 @@ def _plan(
 
 def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: BoundSettings, output: Output) -> None:
     from certcal import __version__
-    from certcal._checks import InputError
-    from certcal._json import as_text, for_json
+    from certcal._base.checks import InputError
+    from certcal._base.json import as_text, for_json
     from certcal.verbs.bound import choose_bandwidth
 
     if settings.perturb is not None or output.paths:

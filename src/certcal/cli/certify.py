@@ -55,7 +55,7 @@ def certify(
     prediction is correct; any verifier's output will do, as any table that measure reads. What is printed holds for
     every choice of confidences inside the intervals: it is computed exactly, and rounded in the safe direction.
     """
-    from certcal._checks import InputError
+    from certcal._base.checks import InputError
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing
     from certcal.verbs.certify import certify as verb
@@ -78,7 +78,7 @@ def _images(found: Certification, data: str | None) -> dict[str, Any]:
     """The inputs of a run as an option of its report, once it is sure that they are."""
     from pathlib import Path
 
-    from certcal._checks import InputError
+    from certcal._base.checks import InputError
     from certcal.data import open_inputs
     from certcal.smoothing import check_inputs
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.cli.app import ExampleCommand
 from certcal.cli.compare import family_names
 from certcal.cli.emit import DRAWN, Output, output_options

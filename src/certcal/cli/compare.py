@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from certcal._checks import InputError
-from certcal._settings import Spec, check_setting, spec_of
+from certcal._base.checks import InputError
+from certcal._base.settings import Spec, check_setting, spec_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, is_given, output_options
 from certcal.cli.options import Typed, collected, option, prediction_column_options, settings_options, taken

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
 from certcal.cli.options import NamedChoice, collected, option, settings_options
@@ -79,7 +79,7 @@ def demo(data: str, folder: str | None, no_page: bool, keep: str | None, output:
         )
     output.emit(found, sources=[] if keep is None else [keep])
     if not output.as_json:
-        from certcal._text import printable
+        from certcal._base.text import printable
 
         click.echo("\nNext steps")
         steps = _steps(keep, data)[: None if whole else 2]

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from certcal._checks import InputError
-from certcal._files import refuse_overwriting, write_together
-from certcal._settings import Spec
+from certcal._base.checks import InputError
+from certcal._base.files import refuse_overwriting, write_together
+from certcal._base.settings import Spec
 from certcal.cli.mlflow import log_if_asked, mlflow_option
 from certcal.cli.options import OUTPUT, Typed, option, options
 from certcal.cli.progress import be_quiet, tell

@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
-from certcal._checks import InputError
-from certcal._memory import is_out_of_memory
-from certcal._text import printable, spelled
+from certcal._base.checks import InputError
+from certcal._base.memory import is_out_of_memory
+from certcal._base.text import printable, spelled
 from certcal.cli.app import DEBUG
 
 BAD_INPUT, UNFORESEEN, LOST, INTERRUPTED, BROKEN_PIPE = 2, 70, 75, 130, 141

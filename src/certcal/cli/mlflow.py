@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.cli.options import OUTPUT, option
 from certcal.cli.progress import Waiting, is_quiet, tell
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from certcal._checks import InputError
-from certcal._settings import Settings, Spec, check_setting
+from certcal._base.checks import InputError
+from certcal._base.settings import Settings, Spec, check_setting
 from certcal.cli.app import SectionedOption, nearest
 from certcal.data import OPTIONS, ROLES
 
@@ -56,7 +56,7 @@ def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str
     given = next((value for value in (*named, *ctx.args[:1]) if value), None)
     if given is None:
         return []
-    from certcal._checks import InputError
+    from certcal._base.checks import InputError
     from certcal.data import open_table
 
     try:

@@ -12,8 +12,8 @@ from typing import TextIO
 
 import click
 
-from certcal._progress import SILENT, Progress
-from certcal._text import duration
+from certcal._base.progress import SILENT, Progress
+from certcal._base.text import duration
 
 PATIENCE_SECONDS = 2.0
 # In a log a line for each tenth of the work, but none within the first of the last one, and some sign of life.
@@ -44,7 +44,7 @@ def is_quiet() -> bool:
 
 def tell(sentence: str) -> None:
     """Say something on standard error that is good to know, unless told to be quiet."""
-    from certcal._text import printable
+    from certcal._base.text import printable
 
     if not is_quiet():
         click.echo(printable(sentence), err=True)  # names of files may hold anything

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.cli.app import ExampleCommand, Examples, LazyGroup
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import collected, column_options, settings_options, taken

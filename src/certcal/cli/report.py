@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import click
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.cli.app import ExampleCommand, SectionedOption
 from certcal.cli.compare import family_names
 from certcal.cli.emit import HEADLINE, OUTPUT
@@ -148,7 +148,7 @@ def _taken_as(kind: str, sources: Sequence[str]) -> str:
 
 def _is_study(names: Iterable[str]) -> bool:
     """Whether columns are those of a study: all that every one has, or models and measurements."""
-    from certcal.study import KEYS, STATE, MeasuredColumn
+    from certcal.lab.study import KEYS, STATE, MeasuredColumn
 
     known = set(names)
     return known >= {*KEYS, *STATE} or ("model" in known and any(MeasuredColumn.parse(name) for name in known))

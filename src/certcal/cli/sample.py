@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from certcal._settings import Spec
+from certcal._base.settings import Spec
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, json_option, quiet_option
 from certcal.cli.engine import chosen_engine, engine_options

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.data import existing as existing
 from certcal.data.opening import NAMED
 
@@ -19,7 +19,7 @@ def refuse_run(source: str) -> None:
     >>> refuse_run(".")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: .: this is a folder; give one file, or a run to certcal certify or certcal report
+    certcal.InputError: .: this is a folder; give one file, or a run to certcal certify or certcal report
     """
     if Path(source).is_dir():
         raise InputError(f"{source}: this is a folder; give one file, or a run to certcal certify or certcal report")
@@ -44,7 +44,7 @@ def refuse_inside(option: str, output: str | Path, sources: Iterable[str | Path]
     >>> refuse_inside("-o", "/usr/run", ["/usr"])
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: -o /usr/run: this is inside /usr, which is read; choose another folder
+    certcal.InputError: -o /usr/run: this is inside /usr, which is read; choose another folder
     """
     for source in map(Path, sources):
         if source.is_dir() and Path(output).resolve().is_relative_to(source.resolve()):

@@ -15,7 +15,7 @@ from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.errors import INTERRUPTED
 from certcal.cli.options import collected, column_options, option, settings_options, taken
 from certcal.cli.progress import Waiting, tell
-from certcal.study import StudyConvertSettings, StudyMeasureSettings, StudyReviewSettings, StudySearchSettings
+from certcal.lab.study import StudyConvertSettings, StudyMeasureSettings, StudyReviewSettings, StudySearchSettings
 
 SOME_FAILED = 1
 _ROLES = ("probabilities", "logits", "label", "weight")
@@ -77,8 +77,8 @@ def measure(
     probabilities with labels. The same command continues after an interruption, adds new models, and measures files
     that have changed.
     """
-    from certcal import study as room
     from certcal.cli.sources import existing
+    from certcal.lab import study as room
 
     place = chosen_engine(engine, address, workers, gpus)
     existing(source, "folder or manifest")
@@ -133,7 +133,7 @@ def review(table: str, output: Output, **options: Any) -> None:
     it relate to accuracy, to the number of bins, to the architecture? Every number comes with a bootstrap interval
     over the models.
     """
-    from certcal.study import review as verb
+    from certcal.lab.study import review as verb
 
     settings = collected(StudyReviewSettings, options)
     output.check(table)
@@ -165,7 +165,7 @@ def search(table: str, judge: str | None, output: Output, **options: Any) -> Non
     MMCE and KS error of what is found are shown beside the best that exists. A budget counts distinct architectures.
     Searching and judging by the same measurements is optimistic; the options for judging choose others.
     """
-    from certcal.study import search as verb
+    from certcal.lab.study import search as verb
 
     settings = collected(StudySearchSettings, options)
     output.check(*(path for path in (table, judge) if path is not None))
@@ -193,7 +193,7 @@ def convert(table: tuple[str, ...], output: Output, **options: Any) -> None:
     numbers (a column 'index'), --architectures names them: a JSON list such as ["8:8:8:8:8", "8:8:8:8:16"], the first
     of which is number 0.
     """
-    from certcal.study import convert as verb
+    from certcal.lab.study import convert as verb
 
     settings = collected(StudyConvertSettings, options)
     output.check(*table, *([] if settings.architectures is None else [str(settings.architectures)]))

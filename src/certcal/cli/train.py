@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from certcal._checks import InputError
-from certcal._settings import Spec
-from certcal._text import distance_text, printable
-from certcal._training_methods import METHODS
+from certcal._base.checks import InputError
+from certcal._base.settings import Spec
+from certcal._base.text import distance_text, printable
+from certcal._base.training_methods import METHODS
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
 from certcal.cli.options import DATA, NamedChoice, Typed, collected, option, settings_options
@@ -244,7 +244,7 @@ def train(
 
 def _others(method: str, others: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """What --set says; true and false are values of a method's own constants that are either."""
-    from certcal.training import constants_of, recipe
+    from certcal.lab.training import constants_of, recipe
 
     usual = constants_of(method)
     for name in others:
@@ -269,7 +269,7 @@ def _others(method: str, others: Mapping[str, Any], changes: Mapping[str, Any]) 
 @contextmanager
 def _told_afterwards() -> Generator[None]:
     """Keep what training warns of while there is a bar, and say it as sentences when that is gone."""
-    from certcal.training import SelectionWarning
+    from certcal.lab.training import SelectionWarning
 
     said: list[str] = []
     with warnings.catch_warnings():

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from certcal._settings import Spec, counted_from_one
+from certcal._base.settings import Spec, counted_from_one
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import NamedChoice, Typed, collected, joined, model_options, option, settings_options

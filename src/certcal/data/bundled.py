@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from certcal._checks import InputError, positive, whole_number
-from certcal._threads import one_blas_thread
+from certcal._base.checks import InputError, positive, whole_number
+from certcal._base.threads import one_blas_thread
 from certcal.data.inputs import Inputs, Split
 from certcal.predictions import Predictions
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._margins import SINGLE, predicted_intervals
+from certcal._base.checks import InputError
+from certcal._base.margins import SINGLE, predicted_intervals
 from certcal.data.formats import TableColumn
 from certcal.data.layout import Family, find_families
 from certcal.data.pieces import CellError

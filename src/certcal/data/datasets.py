@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, to_numpy
+from certcal._base.checks import InputError, to_numpy
 from certcal.data.inputs import Inputs
 from certcal.data.rows import Rows
 

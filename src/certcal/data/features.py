@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, same_length, to_numpy
-from certcal._checks import labels as class_labels
+from certcal._base.checks import InputError, same_length, to_numpy
+from certcal._base.checks import labels as class_labels
 from certcal.data.formats import OpenTable, check_memory, open_table
 from certcal.data.inputs import MAX_CLASSES, Inputs
 from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces

@@ -18,9 +18,9 @@ from tempfile import mkdtemp
 from types import MappingProxyType
 from typing import Any, BinaryIO, Literal, cast
 
-from certcal._checks import InputError
-from certcal._files import nearest, path_of
-from certcal._memory import is_out_of_memory
+from certcal._base.checks import InputError
+from certcal._base.files import nearest, path_of
+from certcal._base.memory import is_out_of_memory
 
 # Rows and numbers per piece when a table is read in pieces: large enough to be fast, small enough for any machine.
 CHUNK_ROWS = 1 << 18
@@ -422,7 +422,7 @@ def existing(source: str | os.PathLike[str], what: str) -> Path:
     >>> existing("/nowhere/at/all", "run or table")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: /nowhere/at/all: there is no such run or table; check the path
+    certcal.InputError: /nowhere/at/all: there is no such run or table; check the path
     """
     path = path_of(source, what)
     if str(source) == STANDARD_INPUT:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from certcal._checks import InputError, to_numpy
+from certcal._base.checks import InputError, to_numpy
 from certcal.data.formats import (
     Kind,
     OpenTable,

@@ -16,8 +16,8 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, whole_number
-from certcal._durable import open_regular
+from certcal._base.checks import InputError, whole_number
+from certcal._base.durable import open_regular
 from certcal.data.formats import check_memory, file_ends, reading
 from certcal.data.inputs import PARTS, Inputs, Part, Readers, Split
 
@@ -174,7 +174,7 @@ def fashion_mnist(folder: str | os.PathLike[str] | None = None, *, test: int = 1
     >>> fashion_mnist("no-such-folder")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: no-such-folder: this folder does not exist; give one with the idx files of Fashion-MNIST
+    certcal.InputError: no-such-folder: this folder does not exist; give one with the idx files of Fashion-MNIST
     """
     place = INSTALLED if folder is None else Path(folder)
     if not place.is_dir():

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._threads import thread_count
+from certcal._base.checks import InputError
+from certcal._base.threads import thread_count
 from certcal.data.formats import damaged, file_ends
 from certcal.data.inputs import MAX_CLASSES, PARTS, Inputs, Part, Readers
 from certcal.data.rows import Rows

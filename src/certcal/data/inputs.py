@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, same_length, to_numpy
-from certcal._checks import labels as class_labels
+from certcal._base.checks import InputError, same_length, to_numpy
+from certcal._base.checks import labels as class_labels
 from certcal.data.rows import Rows, blocks, check_shape, hash_rows, mapped_source, single_precision
 
 Scale = Literal["k/255", "other"]
@@ -147,7 +147,7 @@ class Inputs:
         >>> Inputs.from_arrays([[0.5, np.nan]], [0])
         Traceback (most recent call last):
             ...
-        certcal._checks.InputError: inputs[0, 1] is nan; drop the sample or repair it
+        certcal.InputError: inputs[0, 1] is nan; drop the sample or repair it
         """
         if isinstance(inputs, np.memmap):
             inputs = Rows(mapped_source(inputs))  # pyright: ignore[reportUnknownArgumentType]

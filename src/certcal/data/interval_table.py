@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.data.pieces import fingerprint_of
 from certcal.data.writing import IntervalOrigin
 

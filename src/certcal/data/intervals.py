@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.data.class_bounds import ClassBounds, find_class_bounds
 from certcal.data.formats import TableColumn, check_memory, open_table
 from certcal.data.interval_table import IntervalTable
@@ -140,7 +140,7 @@ def resolve_interval_columns(
     >>> resolve_interval_columns(["lowr", "upper", "correct"])
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: no column of lower ends was found; name it as lower; did you mean 'lowr'?
+    certcal.InputError: no column of lower ends was found; name it as lower; did you mean 'lowr'?
     The columns are 'lowr', 'upper', 'correct'
     """
     given = by_role(overrides, SAMPLE_OPTIONS if samples else INTERVAL_OPTIONS)

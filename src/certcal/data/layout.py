@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypedDict
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.data.formats import TableColumn
 from certcal.data.roles import (
     CORRECT,

@@ -15,8 +15,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._durable import open_regular
+from certcal._base.checks import InputError
+from certcal._base.durable import open_regular
 from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_count, check_memory, damaged, reading
 
 _NPY = ".npy"

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from certcal._checks import InputError
-from certcal._durable import open_regular
-from certcal._settings import Settings, setting
+from certcal._base.checks import InputError
+from certcal._base.durable import open_regular
+from certcal._base.settings import Settings, setting
 from certcal.data.datasets import dataset_inputs, is_dataset, is_named, named_dataset
 from certcal.data.features import batch_labels, feature_columns
 from certcal.data.formats import file_ends, local_file, open_table

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, OpenTable
 
 Arrays = dict[str, NDArray[Any]]

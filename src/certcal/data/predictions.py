@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, shortened
-from certcal._outcomes import TwoOutcomes
+from certcal._base.checks import InputError, shortened
+from certcal._base.outcomes import TwoOutcomes
 from certcal.data.formats import CHUNK_ROWS, OpenTable, check_memory, open_table, physical_memory
 from certcal.data.layout import Layout, Overrides, resolve_columns
 from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, natural_order, pieces

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, cast
 
-from certcal._checks import InputError
-from certcal._text import plain_name
+from certcal._base.checks import InputError
+from certcal._base.text import plain_name
 from certcal.data.formats import TableColumn
 
 _MOST_COMPARED, _LONGEST_COMPARED = 1000, 100

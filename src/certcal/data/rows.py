@@ -14,8 +14,8 @@ from typing import IO, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._durable import open_regular
+from certcal._base.checks import InputError
+from certcal._base.durable import open_regular
 from certcal.data.formats import CHUNK_NUMBERS, check_memory, damaged, reading
 from certcal.data.npz import read_header
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.data.arrow import pa
 from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_count, reading
 from certcal.data.frames import as_text

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, correctness
-from certcal._outcomes import WRITTEN, TwoOutcomes, class_name, outcome
+from certcal._base.checks import InputError, correctness
+from certcal._base.outcomes import WRITTEN, TwoOutcomes, class_name, outcome
 from certcal.data.arrow import compute, from_numpy, pa, to_numpy
 from certcal.data.formats import column_kind
 from certcal.data.pieces import CellError

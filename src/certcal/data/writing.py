@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._csv import plain_cell
+from certcal._base.checks import InputError
+from certcal._base.csv import plain_cell
 
 NOISE_NAMES = {"gaussian": "Gaussian noise", "exact": "exact noise"}
 METADATA = "certcal.certificates"

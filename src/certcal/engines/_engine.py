@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from certcal._checks import InputError, whole_number
+from certcal._base.checks import InputError, whole_number
 from certcal.engines._engine import EngineError, Piece, Result, Task
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class LocalProcesses:
     >>> LocalProcesses(0)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: workers is 0; pass a whole number from 1 to 1024
+    certcal.InputError: workers is 0; pass a whole number from 1 to 1024
     """
 
     remote = True

@@ -12,7 +12,7 @@ from importlib import import_module
 from itertools import chain, islice
 from typing import Any, Self
 
-from certcal._checks import InputError, whole_number
+from certcal._base.checks import InputError, whole_number
 from certcal.engines._engine import EngineError, Piece, Result, Task
 from certcal.engines._ray_connection import connected
 from certcal.engines.local import FAILED, MOST_WORKERS, READY, RESULT, THREADS, done, said_here, with_origin
@@ -56,7 +56,7 @@ class RayCluster:
     >>> RayCluster(gpus=-1)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: gpus is -1; pass how many GPUs each worker needs, 0 or more
+    certcal.InputError: gpus is -1; pass how many GPUs each worker needs, 0 or more
     """
 
     remote = True

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.claims import stated
 
 KINDS = {

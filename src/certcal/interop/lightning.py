@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from certcal._checks import InputError, choice
+from certcal._base.checks import InputError, choice
 
 try:
     import torch
@@ -78,7 +78,7 @@ class CalibrationCallback(Callback):
     >>> CalibrationCallback(inputs="logits", metrics=("classwise_ece",))
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: classwise_ece needs the number of classes; pass classes=10, say
+    certcal.InputError: classwise_ece needs the number of classes; pass classes=10, say
 
     ``Trainer(callbacks=[callback])`` does the rest, when ``validation_step`` returns
     ``{"loss": loss, "preds": logits, "target": labels}``.

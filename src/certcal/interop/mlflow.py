@@ -18,8 +18,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from certcal._checks import InputError
-from certcal._json import as_text, for_json
+from certcal._base.checks import InputError
+from certcal._base.json import as_text, for_json
 from certcal.interop._numbers import Number, check_prefix, found_in
 
 try:
@@ -116,7 +116,7 @@ def log(
     >>> log(0.0398)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: results holds a float, which claims nothing; pass what certcal's functions return, and
+    certcal.InputError: results holds a float, which claims nothing; pass what certcal's functions return, and
     log plain numbers with mlflow.log_metric
     """
     check_prefix(prefix)

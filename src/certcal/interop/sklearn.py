@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.calibrators import SCORE_METHODS, ScoreCalibrator, TopLabel, fit_predictions, mapped, named_calibrator
 from certcal.metrics import measure
 from certcal.predictions import Predictions

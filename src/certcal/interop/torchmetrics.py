@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, bin_count, choice, norm_order, positive
+from certcal._base.checks import InputError, bin_count, choice, norm_order, positive
 from certcal.binning import CLOSED, BinSums, ExactSum, equal_width_edges
 from certcal.metrics.classwise import ClasswiseSums, classwise_of
 from certcal.metrics.cosine import CELLS, CELLS_PER_BANDWIDTH, POINTS, MomentGrid

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import (
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import (
     class_pair,
     confidence_level,
     confidences,

@@ -33,7 +33,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import bin_count
+from certcal._base.checks import bin_count
 from certcal.binning import BinTable, assign, edges_for, mass_edges, sums
 from certcal.claims import Interval
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, bin_counts, choice, kernel_float, real
-from certcal._html import table
-from certcal._rounding import percent_text
-from certcal._select import SLACK
-from certcal._threads import map_blocks
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, bin_counts, choice, kernel_float, real
+from certcal._base.html import table
+from certcal._base.rounding import percent_text
+from certcal._base.select import SLACK
+from certcal._base.threads import map_blocks
 from certcal.binning import CLOSED, BinTable, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.metrics import classwise, scores
@@ -358,7 +358,7 @@ class _BinPlan:
         for count in counts:
             edges = equal_width_edges(count)[1:-1].astype(dtype)
             inner.append(np.nextafter(edges, dtype.type(2)) if right else edges)
-            # As in certcal._select: the first value up to and including which the share is exceeded, or its mirror.
+            # As in _base.select: the first value up to and including which the share is exceeded, or its mirror.
             thresholds = np.arange(1, count) / count * n + (-SLACK if right else SLACK) * n
             found = np.searchsorted(places, thresholds, "left" if right else "right")
             picks.append(np.concatenate(([-1], np.minimum(found, n - 1))))

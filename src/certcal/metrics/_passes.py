@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, bin_count, bin_counts, choice, function, shortened
-from certcal._select import Quantiles
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, bin_count, bin_counts, choice, function, shortened
+from certcal._base.select import Quantiles
 from certcal.binning import CLOSED, BinSums, BinTable, equal_width_edges
 from certcal.claims import Interval
 from certcal.metrics._intervals import Evidence
@@ -248,7 +248,7 @@ def check_bins(counts: tuple[int, ...], classes: int | None, memory: int, *, wei
     >>> check_bins((1_000_000,), None, 10**8, weighted=False)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: sums in 1000000 bins take about 0.7 GB, and memory is 0.3 GB; ask for fewer bins or
+    certcal.InputError: sums in 1000000 bins take about 0.7 GB, and memory is 0.3 GB; ask for fewer bins or
     groups, or allow more memory
     """
     per_bin, per_class = (_WEIGHED_BIN, _WEIGHED_CLASS_BIN) if weighted else (_BIN, _CLASS_BIN)

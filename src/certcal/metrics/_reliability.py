@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, confidence_level, score_pair
-from certcal._html import table as html_table
-from certcal._rounding import percent_text, round_outward
+from certcal._base.checks import InputError, choice, confidence_level, score_pair
+from certcal._base.html import table as html_table
+from certcal._base.rounding import percent_text, round_outward
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.metrics.binned import ece_of
 

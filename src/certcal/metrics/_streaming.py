@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, bin_counts, choice, class_pair, score_pair, to_numpy, whole_number
+from certcal._base.checks import InputError, bin_counts, choice, class_pair, score_pair, to_numpy, whole_number
 from certcal.binning import CLOSED, BinSums, BinTable, ExactSum, equal_width_edges
 from certcal.claims import Estimate
 from certcal.metrics._measure import Measurements, check_threshold

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import confidences, correctness, flag, same_length, weights
-from certcal._threads import map_blocks
+from certcal._base.checks import confidences, correctness, flag, same_length, weights
+from certcal._base.threads import map_blocks
 from certcal.metrics._intervals import Ends, Evidence, IntervalRule, part_rule, quantile, score_ends, share_ends
 from certcal.metrics.scores import weighted_mean
 

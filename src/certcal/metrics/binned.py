@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import bin_count, choice, kernel_float, norm_order, score_pair
-from certcal._select import SLACK
+from certcal._base.checks import bin_count, choice, kernel_float, norm_order, score_pair
+from certcal._base.select import SLACK
 from certcal.binning import CLOSED, BinTable, edges_for, mass_edges, sums
 
 

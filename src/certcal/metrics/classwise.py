@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import bin_count, choice, class_pair, kernel_float, read_only
-from certcal._threads import map_blocks
+from certcal._base.checks import bin_count, choice, class_pair, kernel_float, read_only
+from certcal._base.threads import map_blocks
 from certcal.binning import CLOSED, build_lookup, edges_for, mass_edges, rounded_sums, sums
 from certcal.metrics.binned import ece_of
 

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import kernel_float, read_only
-from certcal._threads import map_blocks
+from certcal._base.checks import kernel_float, read_only
+from certcal._base.threads import map_blocks
 
 Floats = NDArray[np.float64]
 Integrand = Literal["residual", "density_gap"]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import kernel_float, read_only, score_pair
-from certcal._select import Distinct, running, wanted_positions
-from certcal._threads import map_blocks
+from certcal._base.checks import kernel_float, read_only, score_pair
+from certcal._base.select import Distinct, running, wanted_positions
+from certcal._base.threads import map_blocks
 
 Floats = NDArray[np.float64]
 Samples = tuple[NDArray[Any], NDArray[np.uint8], Floats | None]

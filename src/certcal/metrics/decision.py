@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidence_level, share, to_numpy
+from certcal._base.checks import InputError, confidence_level, share, to_numpy
 from certcal.binning import BinTable, sums
 from certcal.metrics._intervals import rate_ends
 from certcal.metrics.binary import binary_pair

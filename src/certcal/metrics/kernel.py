@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import choice, kernel_float, positive, read_only, score_pair
+from certcal._base.checks import choice, kernel_float, positive, read_only, score_pair
 from certcal.binning import ExactSum
 from certcal.metrics.cosine import (
     SMALLEST_BANDWIDTH,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, shortened
-from certcal._text import plain_name
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, shortened
+from certcal._base.text import plain_name
 from certcal.binning import BinTable
 from certcal.metrics import _intervals as intervals
 from certcal.metrics import binary, binned, classwise, cumulative, kernel, loess, scores
@@ -739,7 +739,7 @@ def check_names(metrics: Iterable[Any]) -> tuple[Any, ...]:
     >>> check_names(["smoth_ece"])
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: metrics: there is no 'smoth_ece'; did you mean 'smooth_ece'?
+    certcal.InputError: metrics: there is no 'smoth_ece'; did you mean 'smooth_ece'?
     """
     found: list[Any] = []
     known = row_names()

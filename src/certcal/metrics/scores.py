@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import (
+from certcal._base.checks import (
     InputError,
     choice,
     class_pair,
@@ -26,8 +26,8 @@ from certcal._checks import (
     score_pair,
     weights,
 )
-from certcal._checks import labels as check_labels
-from certcal._threads import map_blocks
+from certcal._base.checks import labels as check_labels
+from certcal._base.threads import map_blocks
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.metrics.binned import ece_of
 

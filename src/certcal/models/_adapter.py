@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, to_numpy
-from certcal._text import reason
+from certcal._base.checks import InputError, to_numpy
+from certcal._base.text import reason
 from certcal.models.fingerprint import Inside
 from certcal.models.protocol import Outputs, Source, declared
 

@@ -18,8 +18,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from certcal._checks import InputError
-from certcal._text import reason
+from certcal._base.checks import InputError
+from certcal._base.text import reason
 
 _OLDEST = (2, 10)
 # Where training scripts keep the weights, the averaged ones last.

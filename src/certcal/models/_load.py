@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from certcal._checks import InputError
-from certcal._files import read_bytes
-from certcal._text import did_you_mean, reason
+from certcal._base.checks import InputError
+from certcal._base.files import read_bytes
+from certcal._base.text import did_you_mean, reason
 from certcal.models._adapter import BoosterModel, CallableModel, EstimatorModel, extra
 from certcal.models._tree_files import checked_model
 from certcal.models.fingerprint import is_instance
@@ -101,7 +101,7 @@ def load(
     >>> load("model.pkl")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: model.pkl: .pkl files are pickles, which can run code and are never loaded; load it in a
+    certcal.InputError: model.pkl: .pkl files are pickles, which can run code and are never loaded; load it in a
     module of your own and name it, as 'mine:model', or save trees with XGBoost's or LightGBM's own save_model and a
     torch network with certcal.models.export_onnx
     """
@@ -263,7 +263,7 @@ def wrap(model: object, outputs: Outputs | None = None, *, device: str | None = 
     >>> wrap(sign)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: outputs: it is needed for a callable, and never guessed; give 'probabilities' or
+    certcal.InputError: outputs: it is needed for a callable, and never guessed; give 'probabilities' or
     'logits'
     """
     return _adapted(model, outputs, device=device)

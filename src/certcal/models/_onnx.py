@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, whole_number
-from certcal._durable import open_regular, write_durably
-from certcal._files import read_bytes, refuse_overwriting
-from certcal._text import reason
+from certcal._base.checks import InputError, whole_number
+from certcal._base.durable import open_regular, write_durably
+from certcal._base.files import read_bytes, refuse_overwriting
+from certcal._base.text import reason
 from certcal.models._adapter import Adapter, Batch, check_shape, extra
 from certcal.models.devices import Fitting
 from certcal.models.protocol import DECLARATION, Outputs, Source, declared

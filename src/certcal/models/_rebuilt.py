@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.models._adapter import EstimatorModel, with_names
 from certcal.models.fingerprint import is_instance
 from certcal.models.networks._network import MLP

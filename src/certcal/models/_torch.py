@@ -13,9 +13,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from certcal._checks import InputError
-from certcal._files import read_bytes
-from certcal._text import reason
+from certcal._base.checks import InputError
+from certcal._base.files import read_bytes
+from certcal._base.text import reason
 from certcal.models._adapter import Adapter, Batch, matrix_in
 from certcal.models.devices import Fitting, is_out_of_memory, resolve
 from certcal.models.fingerprint import weights_digest

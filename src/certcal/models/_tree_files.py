@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._text import reason
+from certcal._base.checks import InputError
+from certcal._base.text import reason
 
 # The libraries walk trees recursively, on the stack of a thread.
 DEEPEST = 2_000

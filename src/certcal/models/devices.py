@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal import _memory
-from certcal._checks import InputError
+from certcal._base import memory as _memory
+from certcal._base.checks import InputError
 
 __all__ = ["DeviceMemoryWarning", "resolve"]
 

@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._files import read_bytes
+from certcal._base.checks import InputError
+from certcal._base.files import read_bytes
 
 Outputs = Literal["probabilities", "logits"]
 OUTPUTS: tuple[Outputs, ...] = ("probabilities", "logits")

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import torch
 
-from certcal._checks import whole_number
+from certcal._base.checks import whole_number
 
 
 @contextlib.contextmanager

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
-from certcal._checks import InputError
-from certcal._rounding import round_outward, short_text
+from certcal._base.checks import InputError
+from certcal._base.rounding import round_outward, short_text
 from certcal.claims import Bound, Certificate, Estimate, TwoSidedBound
 from certcal.report.charts import Chart
 from certcal.report.numbers import between, brief, minus, number
@@ -479,7 +479,7 @@ class Report:
         force
             Replace an existing file.
         """
-        from certcal._files import write_bytes
+        from certcal._base.files import write_bytes
 
         target = Path(path)
         form = {".htm": ".html"}.get(target.suffix.lower(), target.suffix.lower())

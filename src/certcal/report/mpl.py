@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from certcal._checks import InputError
-from certcal._files import refuse_overwriting, write_bytes
-from certcal._text import printable
+from certcal._base.checks import InputError
+from certcal._base.files import refuse_overwriting, write_bytes
+from certcal._base.text import printable
 from certcal.report.charts import (
     MOST_MARKED,
     Axis,
@@ -640,7 +640,7 @@ def save(figure: Any, path: str | os.PathLike[str], *, force: bool = False, dpi:
     >>> save(None, "picture.gif")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: picture.gif: figures are written as .png, .svg or .pdf; choose one of these endings
+    certcal.InputError: picture.gif: figures are written as .png, .svg or .pdf; choose one of these endings
     """
     target = Path(path)
     kind = target.suffix.lower().lstrip(".")

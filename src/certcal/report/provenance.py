@@ -12,7 +12,7 @@ from importlib import metadata
 from typing import Any
 
 import certcal
-from certcal._json import plain
+from certcal._base.json import plain
 
 _RELEVANT = ("numpy", "scipy", "numba", "pyarrow")
 # Modules that stand behind some numbers, where they are loaded; their packages may have other names (xgboost-cpu).

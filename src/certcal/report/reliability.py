@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._rounding import percent_text, round_outward
-from certcal._text import capital, counted
+from certcal._base.rounding import percent_text, round_outward
+from certcal._base.text import capital, counted
 from certcal.binning import BinTable
 from certcal.report.charts import (
     Axis,

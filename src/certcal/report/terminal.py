@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from certcal._text import printable, spelled
+from certcal._base.text import printable, spelled
 from certcal.report import document
 from certcal.report.charts import Chart, TextBars
 from certcal.report.provenance import Provenance

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._threads import map_blocks
+from certcal._base.threads import map_blocks
 from certcal.bounds import clopper_pearson, dkw_width, empirical_bernstein, hoeffding
 
 Floats = NDArray[np.float64]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._assumptions import BATCH, NOISE, SPLIT, fixed, own_kind
-from certcal._checks import InputError, choice, failure_probability, to_numpy, whole_number
-from certcal._html import table
+from certcal._base.arguments import names_wrong_types
+from certcal._base.assumptions import BATCH, NOISE, SPLIT, fixed, own_kind
+from certcal._base.checks import InputError, choice, failure_probability, to_numpy, whole_number
+from certcal._base.html import table
 from certcal.claims import Certificate, Ledger, round_outward, short_text
 from certcal.smoothing._bands import lower_limits, radii_of_limits
 from certcal.smoothing._counts import Counts

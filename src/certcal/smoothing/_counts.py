@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, choice, noise_level, random_seed, same_length, to_numpy, whole_number
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, choice, noise_level, random_seed, same_length, to_numpy, whole_number
 from certcal.smoothing._noise import NOISES
 
 Integers = NDArray[np.int64]

@@ -18,9 +18,9 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._assumptions import BATCH, NOISE, fixed
-from certcal._checks import (
+from certcal._base.arguments import names_wrong_types
+from certcal._base.assumptions import BATCH, NOISE, fixed
+from certcal._base.checks import (
     InputError,
     choice,
     failure_probability,
@@ -29,9 +29,9 @@ from certcal._checks import (
     random_seed,
     whole_number,
 )
-from certcal._checks import labels as class_labels
-from certcal._durable import open_regular
-from certcal._files import path_of
+from certcal._base.checks import labels as class_labels
+from certcal._base.durable import open_regular
+from certcal._base.files import path_of
 from certcal.claims import short_text
 from certcal.data import Inputs
 from certcal.result import Result

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import whole_number
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import whole_number
 from certcal.claims import round_outward
 from certcal.smoothing._certificates import Certificates
 from certcal.smoothing._counts import ConfidenceEstimates, Counts

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, choice
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, choice
 from certcal.smoothing._bands import HistogramRows, Side, bernstein, cdf, standard, tight
 from certcal.smoothing._counts import Counts
 from certcal.smoothing._tangent import tangent

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, failure_probability, noise_level, whole_number
-from certcal._durable import open_regular
-from certcal._files import path_of
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, failure_probability, noise_level, whole_number
+from certcal._base.durable import open_regular
+from certcal._base.files import path_of
 from certcal.data import LOG, log_columns
 from certcal.smoothing.robustness._votes import VoteRecord, certifying_probability, smallest_votes
 

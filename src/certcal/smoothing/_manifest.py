@@ -28,8 +28,8 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._durable import LOCK, is_leftover, open_regular, write_durably
+from certcal._base.checks import InputError
+from certcal._base.durable import LOCK, is_leftover, open_regular, write_durably
 from certcal.data import Rows, blocks, hash_rows
 from certcal.smoothing._noise import NoiseKind
 

@@ -47,7 +47,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 
 NoiseKind = Literal["gaussian", "exact"]
 NOISES: tuple[str, ...] = get_args(NoiseKind)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._threads import thread_count
+from certcal._base.threads import thread_count
 
 Rows = NDArray[np.float32]
 

@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import choice, failure_probability
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import choice, failure_probability
 from certcal.binning import CLOSED, assign, edges_for
 from certcal.bounds import clopper_pearson
 from certcal.claims import Certificate, Ledger

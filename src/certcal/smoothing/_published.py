@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, noise_level
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, noise_level
 from certcal.smoothing._logs import ABSTAINED, tab_lines
 from certcal.smoothing.robustness import AccuracyCurve, PaPoints, certified_accuracy, from_curve
 from certcal.smoothing.robustness._accuracy import check_at

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, to_numpy, whole_number
-from certcal._files import path_of
-from certcal._html import table
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, to_numpy, whole_number
+from certcal._base.files import path_of
+from certcal._base.html import table
 from certcal.smoothing._manifest import Manifest, Size, Unit, input_fingerprints, read_manifest
 from certcal.smoothing._shards import (
     DAMAGED,
@@ -219,7 +219,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     >>> open_run("no-such-run")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: no-such-run: there is no run here (no manifest.json); check the path
+    certcal.InputError: no-such-run: there is no run here (no manifest.json); check the path
     """
     folder = path_of(path)
     return Run(folder, read_manifest(folder))
@@ -329,7 +329,7 @@ def check_inputs(manifest: Manifest, inputs: Any) -> NDArray[np.float32] | Rows:
     >>> check_inputs(run.manifest, x + 1)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: inputs are not the data that the run was drawn from, by their fingerprint; pass the data that was sampled, scaled and ordered as it was then
+    certcal.InputError: inputs are not the data that the run was drawn from, by their fingerprint; pass the data that was sampled, scaled and ordered as it was then
     >>> folder.cleanup()
     """  # noqa: E501
     from certcal.data import Inputs, Rows

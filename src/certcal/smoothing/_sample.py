@@ -19,9 +19,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._assumptions import LOGITS
-from certcal._checks import (
+from certcal._base.arguments import names_wrong_types
+from certcal._base.assumptions import LOGITS
+from certcal._base.checks import (
     InputError,
     LogitsWarning,
     choice,
@@ -30,9 +30,9 @@ from certcal._checks import (
     random_seed,
     whole_number,
 )
-from certcal._checks import labels as class_labels
-from certcal._durable import make_folder, only_writer, remove_leftovers
-from certcal._files import path_of
+from certcal._base.checks import labels as class_labels
+from certcal._base.durable import make_folder, only_writer, remove_leftovers
+from certcal._base.files import path_of
 from certcal.data import DataSettings, Inputs, Rows
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.models import Model, Source

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import (
+from certcal._base.checks import (
     ABOVE_ONE,
     SUM_TOLERANCE,
     InputError,

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._durable import make_folder, open_regular, write_durably
+from certcal._base.checks import InputError
+from certcal._base.durable import make_folder, open_regular, write_durably
 from certcal.smoothing._manifest import FILE, Manifest, Unit
 
 Columns = dict[str, NDArray[np.int64]]

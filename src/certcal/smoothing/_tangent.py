@@ -32,7 +32,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._threads import map_blocks
+from certcal._base.threads import map_blocks
 from certcal.smoothing._bands import SMALL_ROWS, HistogramRows
 
 Floats = NDArray[np.float64]

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
-from certcal._settings import setting, takes
-from certcal._text import counted
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import setting, takes
+from certcal._base.text import counted
 from certcal.calibrators import (
     CertifiedSamples,
     IntervalCalibrator,

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import certcal
-from certcal._attack_methods import ATTACKS, USUAL
-from certcal._checks import InputError
-from certcal._files import refuse_overwriting, write_together
-from certcal._progress import SILENT, Progress
-from certcal._settings import DEVICE, counted_from_one, setting, takes
-from certcal._text import counted, distance_text
+from certcal._base.attack_methods import ATTACKS, USUAL
+from certcal._base.checks import InputError
+from certcal._base.files import refuse_overwriting, write_together
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import DEVICE, counted_from_one, setting, takes
+from certcal._base.text import counted, distance_text
 from certcal.claims import Estimate, round_outward
 from certcal.data import DataSettings, open_inputs, physical_memory
 from certcal.result import Result

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import certcal
-from certcal._checks import MOST_CHANGE, InputError
-from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, setting, takes
-from certcal._text import counted
+from certcal._base.checks import MOST_CHANGE, InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import Settings, setting, takes
+from certcal._base.text import counted
 from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
 from certcal.data import OPTIONS, LoadedTable, load_table, split_by
 from certcal.predictions import Predictions

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 import certcal
-from certcal._checks import InputError
-from certcal._text import counted
+from certcal._base.checks import InputError
+from certcal._base.text import counted
 from certcal.claims import Bound, Certificate, in_full
 from certcal.data import IntervalOrigin, intervals_as_parquet
 from certcal.result import Result
@@ -29,12 +29,12 @@ from certcal.verbs.measure import BRACKETS
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
+    from certcal.lab.baselines import ComparedMethod
     from certcal.metrics import Reliability
     from certcal.smoothing import ConfidenceEstimates
     from certcal.smoothing.robustness import PaDistribution
     from certcal.verbs.certify import CertifySettings
     from certcal.worst_case import CertifiedSummary, WorstCase
-    from certcal.worst_case.baselines import ComparedMethod
 
 INTERVALS = ".parquet"
 # Ends the keys of what is computed from the intervals of a run alone.

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from certcal._assumptions import own_map
-from certcal._checks import InputError
-from certcal._progress import Progress
-from certcal._text import counted
+from certcal._base.assumptions import own_map
+from certcal._base.checks import InputError
+from certcal._base.progress import Progress
+from certcal._base.text import counted
 from certcal.calibrators import (
     CERTIFIED_METHODS,
     TRADEOFFS,

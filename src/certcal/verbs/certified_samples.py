@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from certcal._assumptions import LOGITS
-from certcal._checks import InputError
-from certcal._progress import Progress
-from certcal._settings import Settings, setting
-from certcal._text import counted
+from certcal._base.assumptions import LOGITS
+from certcal._base.checks import InputError
+from certcal._base.progress import Progress
+from certcal._base.settings import Settings, setting
+from certcal._base.text import counted
 from certcal.claims import short_text
 from certcal.data import (
     NOISE_NAMES,
@@ -204,7 +204,7 @@ def _kind(table: OpenTable, given: Mapping[str, Any]) -> str:
     if not scores and {"lower", "upper", "certified"} & set(given):
         return "intervals"
     if "model" in map(plain_name, table.names) and not {"confidence", *scores} & set(given):
-        from certcal.study import MeasuredColumn
+        from certcal.lab.study import MeasuredColumn
 
         if any(MeasuredColumn.parse(name) for name in table.names):
             raise InputError(f"{table.path}: the table of a study holds no confidences; give a run or a table of them")

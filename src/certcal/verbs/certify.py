@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, setting, takes
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import Settings, setting, takes
 from certcal.binning import check_edges, equal_mass_edges
 from certcal.data import IntervalTable, read_intervals
 from certcal.smoothing import (
@@ -214,7 +214,7 @@ def certify(
     (1.375, 0.25, '0.0322')
     """
     if settings.compare:
-        from certcal.worst_case.baselines import prepare
+        from certcal.lab.baselines import prepare
 
         progress.stage("preparing the comparison")
         prepare()
@@ -384,7 +384,7 @@ def _compared(
     clean: Any = None,
 ) -> CertifiedAt:
     """A line with what the published methods make of its certified samples."""
-    from certcal.worst_case.baselines import compare
+    from certcal.lab.baselines import compare
 
     if not line.summary.n_certified:
         return line

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, setting, takes
-from certcal._text import counted
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import Settings, setting, takes
+from certcal._base.text import counted
 from certcal.claims import Bound, Estimate, Interval
 from certcal.data import IDENTIFIER, OPTIONS, load_table, open_table, plain_name, sample_keys
 from certcal.metrics import check_names

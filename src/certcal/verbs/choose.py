@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 import certcal
-from certcal._checks import InputError, shortened
-from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, setting, takes
-from certcal._text import counted
+from certcal._base.checks import InputError, shortened
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import Settings, setting, takes
+from certcal._base.text import counted
 from certcal.result import Result
 from certcal.smoothing import CONFIDENCES, DEFAULT_KIND, Certificates, Counts, Run, certificates, open_run
 from certcal.smoothing.robustness import VoteRecord, check_same_samples, on_common_samples
@@ -24,7 +24,7 @@ from certcal.verdict import Candidate
 from certcal.worst_case import brier_score, calibration_error
 
 if TYPE_CHECKING:
-    from certcal.study import Matrix
+    from certcal.lab.study import Matrix
     from certcal.worst_case import WorstCase
 
 # What Emde et al. (2024) compare: models within 3 % of the highest certified accuracy, at these radii.
@@ -215,7 +215,7 @@ class ModelChoice(Result):
     @cached_property
     def correlations(self) -> Mapping[float, Matrix]:
         """Spearman's rank correlations of the four numbers over all models, by radius (Figure 19)."""
-        from certcal.study import correlations
+        from certcal.lab.study import correlations
 
         found: dict[float, Matrix] = {}
         for each in self.at:

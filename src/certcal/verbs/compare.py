@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast, overload
 
-from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, check_arguments, setting
-from certcal._text import counted
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import Settings, check_arguments, setting
+from certcal._base.text import counted
 from certcal.data import existing, log_columns, open_table
 from certcal.predictions import Predictions
 from certcal.verbs.bound import Bounds

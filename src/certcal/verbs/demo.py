@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
-from certcal._threads import one_blas_thread
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.threads import one_blas_thread
 from certcal.data import (
     Embedded,
     EmbeddedNetwork,

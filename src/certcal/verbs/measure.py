@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import certcal
-from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, counted_from_one, setting, takes
-from certcal._text import counted
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import Settings, counted_from_one, setting, takes
+from certcal._base.text import counted
 from certcal.claims import Bound, Estimate
 from certcal.data import OPTIONS, DoesNotFit, PredictionStream, natural_order, physical_memory, split_by
 from certcal.metrics import check_names, metric_name

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, setting, takes
-from certcal._text import counted
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import Settings, setting, takes
+from certcal._base.text import counted
 from certcal.calibrators import (
     CERTIFIED_METHODS,
     PREDICTION_METHODS,

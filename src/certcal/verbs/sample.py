@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
-from certcal._settings import DEVICE, check_progress, setting, takes
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import DEVICE, check_progress, setting, takes
 from certcal.data import DataSettings, open_inputs
 from certcal.result import Result
 

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import certcal
-from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, counted_from_one, setting
-from certcal._text import counted
-from certcal._training_methods import method_named
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import Settings, counted_from_one, setting
+from certcal._base.text import counted
+from certcal._base.training_methods import method_named
 from certcal.claims import Estimate
 from certcal.data import DataSettings, Inputs, Parts, open_inputs, read_split
 from certcal.result import Result
 
 if TYPE_CHECKING:
-    from certcal.training import GradientNorms, Recipe, Trained, TrainingProgress
+    from certcal.lab.training import GradientNorms, Recipe, Trained, TrainingProgress
 
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
 _MOST = 10_000_000
@@ -108,7 +108,7 @@ class Training(Result):
     Attributes
     ----------
     trained
-        The network, its recipe and its history; see :class:`certcal.training.Trained`.
+        The network, its recipe and its history; see :class:`certcal.lab.training.Trained`.
     model, data
         What was trained, and on what.
     samples, tested
@@ -219,7 +219,7 @@ class Training(Result):
 
     def export_events(self, folder: str | os.PathLike[str]) -> int:
         """Write the log for TensorBoard into a new or empty folder; returns the number of epochs."""
-        from certcal.training import export_events
+        from certcal.lab.training import export_events
 
         if self.trained.folder is None:
             raise InputError("this training was not written anywhere; train with out=")
@@ -261,8 +261,8 @@ def train(
         "fashion-mnist", a file or folder, a torch ``Dataset`` or ``DataLoader`` whose inputs are always the same; all
         of :func:`certcal.data.open_inputs`.
     method
-        One of :data:`certcal.training.METHODS`, with its published hyperparameters, or a
-        :class:`certcal.training.Recipe`.
+        One of :data:`certcal.lab.training.METHODS`, with its published hyperparameters, or a
+        :class:`certcal.lab.training.Recipe`.
     out
         A folder for checkpoints, the log and the trained model. The same call continues an interrupted training; any
         other one in the same folder is refused.
@@ -290,18 +290,18 @@ def train(
     progress
         Where to report how far the work is.
     changes
-        Attributes of the recipe (see :class:`certcal.training.Recipe`, including ``adversary`` and ``loss``) and
+        Attributes of the recipe (see :class:`certcal.lab.training.Recipe`, including ``adversary`` and ``loss``) and
         constants of the method. ``box`` is (0, 1) where all values are pixels k/255, otherwise None.
 
     Examples
     --------
     See :class:`Training`.
     """
+    from certcal.lab.training import Recipe, gradient_norms
+    from certcal.lab.training import train as run
     from certcal.models.devices import resolve
     from certcal.models.fingerprint import weights_digest
     from certcal.models.networks import by_name
-    from certcal.training import Recipe, gradient_norms
-    from certcal.training import train as run
 
     device = resolve(device)
     limit, bias = counted_from_one("limit", limit), counted_from_one("bias", bias, _MOST)
@@ -380,7 +380,7 @@ def _held(inputs: Inputs) -> Inputs:
 
 
 def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes: dict[str, Any]) -> Recipe:
-    from certcal.training import recipe
+    from certcal.lab.training import recipe
 
     for name in method_named(method).unused:
         if changes.get(name) is not None:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import certcal
-from certcal._checks import InputError
-from certcal._progress import SILENT, Progress
-from certcal._settings import counted_from_one, setting, takes
-from certcal._text import counted
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import counted_from_one, setting, takes
+from certcal._base.text import counted
 from certcal.claims import Bound, Estimate
 from certcal.data import (
     METADATA,

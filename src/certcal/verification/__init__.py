@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certcal._margins import confidence_intervals, predicted_intervals, score_intervals
+from certcal._base.margins import confidence_intervals, predicted_intervals, score_intervals
 from certcal.verification.boxes import BoxedRows, InputBox, Perturbations
 from certcal.verification.kinds import KINDS, Verified, Verifier, verifier_of
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._text import counted, did_you_mean
+from certcal._base.checks import InputError
+from certcal._base.text import counted, did_you_mean
 
 Floats = NDArray[np.float64]
 

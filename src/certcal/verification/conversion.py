@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal._margins import DOUBLE, SINGLE
-from certcal._text import counted
-from certcal._threads import thread_count
+from certcal._base.checks import InputError
+from certcal._base.margins import DOUBLE, SINGLE
+from certcal._base.text import counted
+from certcal._base.threads import thread_count
 from certcal.verification.trees import CategorySplit, Ensemble, joined
 
 Tree = dict[str, Any]

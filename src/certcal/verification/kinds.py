@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.verification.boxes import BoxedRows
 
 Floats = NDArray[np.float64]
@@ -160,7 +160,7 @@ def verifier_of(model: Any) -> Verifier:
     >>> verifier_of(abs)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: model: builtin_function_or_method cannot be verified; give a tree ensemble of
+    certcal.InputError: model: builtin_function_or_method cannot be verified; give a tree ensemble of
     scikit-learn, XGBoost or LightGBM, or a torch network of linear layers and ReLU; of any other model give intervals
     of your own verifier to certify
     """

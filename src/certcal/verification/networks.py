@@ -21,9 +21,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from certcal._checks import InputError
-from certcal._margins import DOUBLE, SINGLE, predicted_intervals
-from certcal._text import reason
+from certcal._base.checks import InputError
+from certcal._base.margins import DOUBLE, SINGLE, predicted_intervals
+from certcal._base.text import reason
 from certcal.attacks import Target
 from certcal.attacks.ascent import ascend, odds_against
 from certcal.attacks.ball import LONGEST, Ball, Norm

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
+from certcal._base.margins import DOUBLE, confidence_intervals, score_intervals
+from certcal._base.text import reason as reason_of
+from certcal._base.threads import map_blocks
 from certcal._kernels.leaves import Forest, bound_rows
-from certcal._margins import DOUBLE, confidence_intervals, score_intervals
-from certcal._text import reason as reason_of
-from certcal._threads import map_blocks
 from certcal.verification.boxes import BoxedRows
 from certcal.verification.kinds import Verified, inside
 

@@ -8,14 +8,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, choice
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, choice
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.metrics.binned import ece_of
 from certcal.worst_case._gains import Gains
-from certcal.worst_case._intervals import NOTHING, Intervals
 from certcal.worst_case._program import Bins, Program, witness
 from certcal.worst_case._result import WorstCase, outward
+from certcal.worst_case.intervals import NOTHING, Intervals
 
 Floats = NDArray[np.float64]
 NAME = "calibration error"

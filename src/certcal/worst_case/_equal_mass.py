@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import bin_count, choice, whole_number
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import bin_count, choice, whole_number
 from certcal.binning import CLOSED, BinTable, mass_edges, sums
 from certcal.metrics.binned import ece_of
 from certcal.worst_case._gains import Chernoff
-from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._result import WorstCase, outward
+from certcal.worst_case.intervals import Intervals, check_intervals
 
 Floats = NDArray[np.float64]
 

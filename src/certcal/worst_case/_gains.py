@@ -23,12 +23,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import kernel_float
-from certcal._threads import map_blocks
+from certcal._base.checks import kernel_float
+from certcal._base.threads import map_blocks
 from certcal.binning import build_lookup
 from certcal.bounds.concentration import LARGEST_BET, place_bets
-from certcal.worst_case._intervals import Arrays
 from certcal.worst_case._program import Bins, Columns, best_signs, joined
+from certcal.worst_case.intervals import Arrays
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.int64]

@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from certcal._arguments import names_wrong_types
-from certcal._html import element, table
-from certcal._isotonic import isotonic
+from certcal._base.arguments import names_wrong_types
+from certcal._base.html import element, table
+from certcal._base.isotonic import isotonic
 from certcal.claims import move_outward, round_outward, these_samples
-from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._result import CertifiedValue, WorstCase
 from certcal.worst_case._scores import brier_score
+from certcal.worst_case.intervals import Intervals, check_intervals
 
 UNDEFINED = "undefined"
 

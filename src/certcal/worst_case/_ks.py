@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._select import running_shares
+from certcal._base.arguments import names_wrong_types
+from certcal._base.select import running_shares
 from certcal.metrics import ks_error as plain_ks_error
-from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._result import WorstCase, outward
+from certcal.worst_case.intervals import Intervals, check_intervals
 
 Floats = NDArray[np.float64]
 

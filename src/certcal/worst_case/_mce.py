@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import choice
-from certcal._select import running_shares
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import choice
+from certcal._base.select import running_shares
 from certcal.binning import CLOSED, BinTable, edges_for, sums
-from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._program import Bins
 from certcal.worst_case._result import WorstCase, outward
+from certcal.worst_case.intervals import Intervals, check_intervals
 
 Floats = NDArray[np.float64]
 NAME = "maximum calibration error"

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
+from certcal._base.arguments import names_wrong_types
 from certcal.binning import edges_for
 from certcal.worst_case._gains import least_runs
 from certcal.worst_case._program import Bins

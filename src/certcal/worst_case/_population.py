@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from certcal._arguments import names_wrong_types
-from certcal._assumptions import NOT_USED_BEFORE
-from certcal._checks import InputError, failure_probability, share
+from certcal._base.arguments import names_wrong_types
+from certcal._base.assumptions import NOT_USED_BEFORE
+from certcal._base.checks import InputError, failure_probability, share
 from certcal.claims import Bound, move_outward, short_text
 from certcal.worst_case._result import WorstCase
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, kernel_float
-from certcal._threads import map_blocks
+from certcal._base.checks import InputError, kernel_float
+from certcal._base.threads import map_blocks
 from certcal.binning import Lookup, build_lookup
-from certcal.worst_case._intervals import Arrays, Intervals, check_intervals, unchecked
+from certcal.worst_case.intervals import Arrays, Intervals, check_intervals, unchecked
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.int64]

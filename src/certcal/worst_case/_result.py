@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, whole_number
-from certcal._html import element
+from certcal._base.checks import InputError, whole_number
+from certcal._base.html import element
 from certcal.binning import BinTable, assign
 from certcal.claims import Frozen, in_words, move_outward, round_outward, these_samples
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal.worst_case._intervals import Intervals, check_intervals
+from certcal._base.arguments import names_wrong_types
 from certcal.worst_case._result import WorstCase, outward
+from certcal.worst_case.intervals import Intervals, check_intervals
 
 Floats = NDArray[np.float64]
 

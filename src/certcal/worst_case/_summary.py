@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, failure_probability
-from certcal._html import element, table
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, failure_probability
+from certcal._base.html import element, table
 from certcal.binning import check_edges
 from certcal.bounds import clopper_pearson
 from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, short_text, these_samples
 from certcal.worst_case._calibration import calibration_error
 from certcal.worst_case._equal_mass import any_edges_error, equal_mass_error
 from certcal.worst_case._information import Information, taken_apart
-from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._ks import ks_error
 from certcal.worst_case._mce import mce
 from certcal.worst_case._population import population_bound
 from certcal.worst_case._result import CertifiedValue, WorstCase
 from certcal.worst_case._scores import brier_score, nll
+from certcal.worst_case.intervals import Intervals, check_intervals
 
 # Of delta, for a lower bound on the certified share: it only divides alpha, which is small.
 _FOR_THE_SHARE = 0.01

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.worst_case._intervals import Intervals
 from certcal.worst_case._program import Program, witness
+from certcal.worst_case.intervals import Intervals
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.models.networks._network import Network, Normalize, check_channels, listed, seeded, size
 from certcal.models.networks._resnet import conv, initialise
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from certcal._checks import InputError, positive, whole_number
+from certcal._base.checks import InputError, positive, whole_number
 from certcal.models.protocol import Outputs
 
 # Means and standard deviations of the training images of CIFAR-10, per channel.

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.models.networks._network import CIFAR10_MEAN, CIFAR10_STD, Network, Normalize, seeded, size
 from certcal.models.networks._resnet import conv, initialise, normalisation
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.models.networks._network import (
     CIFAR10_MEAN,
     CIFAR10_STD,

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from certcal._checks import InputError
-from certcal._text import reason
+from certcal._base.checks import InputError
+from certcal._base.text import reason
 from certcal.models._load import NAME, PUBLISHED, REFERENCE, made
 from certcal.models.networks._network import MLP, LeNet, listed, seeded, size
 from certcal.models.networks._published import PublishedResNet
@@ -64,7 +64,7 @@ def by_name(
     >>> by_name("lenet", (1, 8, 8), classes=10)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: lenet takes square images of at least 12 pixels a side, divisible by 4, not (1, 8, 8);
+    certcal.InputError: lenet takes square images of at least 12 pixels a side, divisible by 4, not (1, 8, 8);
     use mlp or resnet20, or make the images larger
     """
     shape = tuple(size(each, "sample_shape", most=2**24) for each in sample_shape)

@@ -15,9 +15,9 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 from torch import Tensor, nn
 
-from certcal._checks import InputError
-from certcal._durable import write_durably
-from certcal._files import read_bytes, refuse_overwriting
+from certcal._base.checks import InputError
+from certcal._base.durable import write_durably
+from certcal._base.files import read_bytes, refuse_overwriting
 from certcal.models._checkpoint import checkpoint_tensors
 from certcal.models._load import CHECKPOINTS, is_checkpoint
 from certcal.models.networks._cell import CellNetwork

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, groupby
 from typing import assert_never
 
-from certcal._html import Child, Raw, definition_list, element, join
+from certcal._base.html import Child, Raw, definition_list, element, join
 from certcal.report.charts import Chart, Graph, Heatmap, Panel, Points, Stack, legend_of
 from certcal.report.document import (
     Block,

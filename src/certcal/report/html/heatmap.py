@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from certcal._html import Raw, element, join
+from certcal._base.html import Raw, element, join
 from certcal.report.charts import Heatmap
 from certcal.report.html.markup import clipped, cut, details, note, scrolling, shown
 from certcal.report.html.svg import WIDTHS, coordinate, picture

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from certcal._checks import InputError
-from certcal._html import Raw, element
+from certcal._base.checks import InputError
+from certcal._base.html import Raw, element
 from certcal.report.html.markup import SENTENCE, clipped
 
 _MOST_PIXELS = 512

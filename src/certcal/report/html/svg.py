@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import assert_never
 
-from certcal._html import Child, Raw, element, join
+from certcal._base.html import Child, Raw, element, join
 from certcal.report.charts import (
     Axis,
     Band,

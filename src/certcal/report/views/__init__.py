@@ -12,8 +12,8 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from certcal._checks import InputError
-from certcal._settings import check_arguments
+from certcal._base.checks import InputError
+from certcal._base.settings import check_arguments
 from certcal.report.document import Block, Claim, Report, Text
 from certcal.report.provenance import Provenance
 from certcal.verdict import Judgement, judge

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certcal._text import counted, distance_text
+from certcal._base.text import counted, distance_text
 from certcal.claims import round_outward
 from certcal.report.charts import Chart
 from certcal.report.document import (

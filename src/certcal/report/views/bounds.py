@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from certcal._text import capital
+from certcal._base.text import capital
 from certcal.claims import Bound, TwoSidedBound, in_full, short_text
 from certcal.report.charts import MOST_SERIES, Chart, Stack, covering
 from certcal.report.document import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from certcal._rounding import round_outward
-from certcal._text import capital, counted
+from certcal._base.rounding import round_outward
+from certcal._base.text import capital, counted
 from certcal.report.charts import Chart, Panel, Segments, unit
 from certcal.report.document import Block, Cell, Claim, Column, Report, Section, Table, Text, settings_of
 from certcal.report.reliability import NOWHERE, REFUTED, band_marks, where_outside

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from certcal._checks import InputError
-from certcal._text import capital, counted
+from certcal._base.checks import InputError
+from certcal._base.text import capital, counted
 from certcal.claims import Ledger, round_outward, short_text
 from certcal.report.charts import Chart, curves
 from certcal.report.document import (

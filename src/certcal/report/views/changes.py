@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from certcal._text import capital, counted
+from certcal._base.text import capital, counted
 from certcal.claims import Estimate, percent_text, short_text
 from certcal.report.charts import Chart, Panel, Points, covering, named
 from certcal.report.document import (

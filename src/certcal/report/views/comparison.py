@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certcal._text import capital, counted
+from certcal._base.text import capital, counted
 from certcal.claims import in_full, short_text
 from certcal.report.charts import MOST_SERIES, Chart, Graph, percent
 from certcal.report.document import (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._rounding import percent_text
-from certcal._text import capital
+from certcal._base.rounding import percent_text
+from certcal._base.text import capital
 from certcal.claims import Bound, Estimate, in_full, short_text
 from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, TextBars, covering, ticks
 from certcal.report.document import (

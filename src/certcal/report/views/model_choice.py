@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from certcal._text import counted
+from certcal._base.text import counted
 from certcal.claims import round_outward
 from certcal.report.charts import MOST_SERIES, Chart, Mark, Panel, Points, Segments, covering, curves
 from certcal.report.document import (

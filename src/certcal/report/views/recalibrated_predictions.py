@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._text import capital, counted
+from certcal._base.text import capital, counted
 from certcal.calibrators import ScoreCalibrator, described
 from certcal.predictions import task_of
 from certcal.report.charts import Bars, Chart, Line, Mark, Panel, Points, Segments, counts, unit

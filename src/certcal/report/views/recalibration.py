@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._text import capital, counted
+from certcal._base.text import capital, counted
 from certcal.binning import bin_table, equal_width_edges
 from certcal.claims import Certificate, Estimate, in_full, short_text
 from certcal.report.charts import Axis, Chart, Line, Mark, Panel, Points, Segments, Words, covering

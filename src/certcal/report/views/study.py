@@ -12,9 +12,11 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import Any, cast
 
-from certcal._checks import InputError
-from certcal._text import capital, counted
+from certcal._base.checks import InputError
+from certcal._base.text import capital, counted
 from certcal.claims import short_text
+from certcal.lab.study import Answer, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot, StudyReview
+from certcal.lab.study.questions import QUESTIONS
 from certcal.report import charts as drawn
 from certcal.report.charts import MOST_SERIES, Axis, Panel, covering, named, ticks
 from certcal.report.document import (
@@ -34,8 +36,6 @@ from certcal.report.document import (
     Text,
 )
 from certcal.report.numbers import between, brief
-from certcal.study import Answer, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot, StudyReview
-from certcal.study.questions import QUESTIONS
 
 # Findings of nearly as many models as the largest are as telling as that.
 _NEARLY = 0.9

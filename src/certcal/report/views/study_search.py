@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from certcal.lab.study import SearchRow, StudySearch
 from certcal.report.charts import Chart, Line, Mark, Panel, covering, named, whiskers
 from certcal.report.document import Block, Cell, Claim, Column, Heading, Listing, Report, Section, Table
 from certcal.report.numbers import number
-from certcal.study import SearchRow, StudySearch
 
 _HEADS = {
     **{"accuracy": "Acc", "ece": "ECE", "hcs_1": "HCS1", "hcs_2": "HCS2", "hcs_3": "HCS3"},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from certcal.lab.study import StudyOverview
 from certcal.report.charts import Chart, Line, Panel, covering, named
 from certcal.report.document import Block, Column, Facts, Listing, Report, Section, Table, Text
-from certcal.study import StudyOverview
 
 _MOST_NAMED, _MOST_FAILURES = 10, 10
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certcal._checks import InputError
-from certcal._text import counted, distance_text, duration, three_digits
+from certcal._base.checks import InputError
+from certcal._base.text import counted, distance_text, duration, three_digits
 from certcal.report.charts import Axis, Boxes, Chart, Panel, Segments, Words, curves, named
 from certcal.report.document import Block, Claim, Column, Facts, Figures, Report, Section, Table, Text, settings_of
 
 if TYPE_CHECKING:
-    from certcal.training import GradientNorms
+    from certcal.lab.training import GradientNorms
     from certcal.verbs.train import Training
 
 _MOST_CLASSES = 10

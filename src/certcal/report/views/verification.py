@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from certcal._text import counted
+from certcal._base.text import counted
 from certcal.claims import round_outward
 from certcal.report.charts import Axis, Chart, Line, Panel, covering, radii_axis
 from certcal.report.document import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.claims import round_outward
 from certcal.report.charts import (
     MOST_SERIES,
@@ -33,10 +33,10 @@ from certcal.report.document import Block, Choice, Column, Table, Text
 from certcal.report.reliability import SIGNS, reliability_chart, shared_counts
 
 if TYPE_CHECKING:
+    from certcal.lab.baselines import Baseline
     from certcal.metrics import Reliability
     from certcal.smoothing import Certificates, Widths
     from certcal.worst_case import WorstCase
-    from certcal.worst_case.baselines import Baseline
 
 _MOST_SAMPLES, _MOST_BOXES = 60, 40
 _QUANTILES = ("5 %", "25 %", "median", "75 %", "95 %")
@@ -237,7 +237,7 @@ def admm_convergence(found: Baseline, *, run: int | None = None, exact: WorstCas
     Parameters
     ----------
     found
-        From ``certcal.worst_case.baselines.admm(..., track=True)``.
+        From ``certcal.lab.baselines.admm(..., track=True)``.
     run
         Which of its runs; the one with the largest value by default.
     exact
@@ -245,7 +245,7 @@ def admm_convergence(found: Baseline, *, run: int | None = None, exact: WorstCas
 
     Examples
     --------
-    >>> from certcal.worst_case.baselines import Baseline
+    >>> from certcal.lab.baselines import Baseline
     >>> curves = ["lagrangian", "relaxed", "projected", *_TERMS]
     >>> found = Baseline("ADMM", 0.5, np.array([0.5]), (0.5,), {name: np.zeros((1, 3)) for name in curves})
     >>> len(admm_convergence(found).panels)
@@ -283,7 +283,7 @@ def admm_constraints(found: Baseline, *, run: int | None = None) -> Chart:
 
     Examples
     --------
-    >>> from certcal.worst_case.baselines import Baseline
+    >>> from certcal.lab.baselines import Baseline
     >>> curves = [f"{name}_distance_{norm}" for name in _CONSTRAINTS for norm in ("sum", "max")]
     >>> found = Baseline("ADMM", 0.5, np.array([0.5]), (0.5,), {name: np.zeros((1, 3)) for name in curves})
     >>> len(admm_constraints(found).panels)
@@ -314,7 +314,7 @@ def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
 
     Examples
     --------
-    >>> from certcal.worst_case.baselines import Baseline
+    >>> from certcal.lab.baselines import Baseline
     >>> history = {"assignment": np.full((1, 2, 3, 4), 0.25), "assignment_step": np.array([0, 9])}
     >>> chart = admm_assignments(Baseline("ADMM", 0.5, np.array([0.5]), (0.5,), history))
     >>> [panel.title for panel in chart.panels]

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, correctness, same_length, shortened, to_numpy, whole_number
-from certcal._json import document_of
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, correctness, same_length, shortened, to_numpy, whole_number
+from certcal._base.json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._votes import vote_radii
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from certcal._checks import InputError, failure_probability, whole_number
+from certcal._base.checks import InputError, failure_probability, whole_number
 from certcal.claims import short_text
 from certcal.smoothing.robustness._distribution import MOST_DRAWS, ConvertedAccuracy
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._json import document_of
+from certcal._base.json import document_of
 from certcal.smoothing._counts import Counts
 from certcal.smoothing.robustness._accuracy import check_at
 

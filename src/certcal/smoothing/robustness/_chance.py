@@ -19,9 +19,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, confidences, same_length, share
-from certcal._json import document_of
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, confidences, same_length, share
+from certcal._base.json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._dominance import FIRST, NEITHER, SECOND, Stretch
 

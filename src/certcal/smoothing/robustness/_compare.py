@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, failure_probability
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, failure_probability
 from certcal.claims import short_text
 from certcal.result import Result
 from certcal.smoothing.robustness._accuracy import (

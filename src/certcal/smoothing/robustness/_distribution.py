@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, failure_probability, noise_level, to_numpy, whole_number
-from certcal._json import document_of
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, failure_probability, noise_level, to_numpy, whole_number
+from certcal._base.json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._accuracy import check_at
 from certcal.smoothing.robustness._votes import as_record, certifying_probability, smallest_votes, votes_tail

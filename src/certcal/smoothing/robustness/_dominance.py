@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, whole_number
-from certcal._json import document_of
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, whole_number
+from certcal._base.json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._distribution import PaDistribution, steps
 from certcal.smoothing.robustness._votes import vote_radii

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, failure_probability
-from certcal._text import capital
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, failure_probability
+from certcal._base.text import capital
 from certcal.smoothing._counts import Counts
 from certcal.smoothing.robustness._accuracy import AccuracyCurve, best_accuracy
 from certcal.smoothing.robustness._budgets import DEFAULT_BUDGETS, check_settings, setting_tables

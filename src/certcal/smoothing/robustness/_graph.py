@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any
 
-from certcal._checks import InputError
-from certcal._json import document_of, plain
-from certcal._text import counted
+from certcal._base.checks import InputError
+from certcal._base.json import document_of, plain
+from certcal._base.text import counted
 from certcal.claims import short_text
 from certcal.smoothing.robustness._chance import OPEN, Chance
 from certcal.smoothing.robustness._distribution import PaDistribution

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from certcal._checks import InputError
+from certcal._base.checks import InputError
 from certcal.smoothing.robustness._votes import NamedLog, as_record
 
 if TYPE_CHECKING:

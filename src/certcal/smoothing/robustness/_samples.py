@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, choice
-from certcal._text import counted
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, choice
+from certcal._base.text import counted
 from certcal.smoothing.robustness._votes import VoteRecord
 
 SAMPLES = ("all", "common")

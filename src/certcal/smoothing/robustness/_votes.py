@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._arguments import names_wrong_types
-from certcal._checks import InputError, failure_probability, noise_level, same_length, to_numpy, whole_number
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, failure_probability, noise_level, same_length, to_numpy, whole_number
 from certcal.smoothing._bands import radii_of_limits
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What every room stands on: checks, rounding, durable files, text, threads, progress, and settings of verbs."""

@@ -1,0 +1,137 @@
+"""What a value says of a binary outcome: words for 1 and 0, or one of two values that was named as positive."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._base.checks import InputError, correctness
+
+_TRUE = frozenset({"1", "true", "t", "yes", "y", "correct", "right"})
+_FALSE = frozenset({"0", "false", "f", "no", "n", "incorrect", "wrong"})
+# Numbers as programs write them, numpy.savetxt among them. Without a point it may be a name: "007", "1e5".
+WRITTEN = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_SHOWN, _LONGEST, _COMPARED = 5, 80, 1000
+
+
+def outcome(value: Any) -> int | None:
+    """What a value says of an outcome, by the rule; None where it says something else.
+
+    Examples
+    --------
+    >>> [outcome(value) for value in (True, 1.0, "1.000000000000000000e+00", " Yes", "0", 2, "cat")]
+    [1, 1, 1, 1, 0, None, None]
+    """
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in _TRUE or word in _FALSE:
+            return int(word in _TRUE)
+        try:
+            value = math.nan if "_" in word else float(word)
+        except ValueError:
+            return None
+    return int(value) if value in (0, 1) else None
+
+
+def class_name(value: Any) -> str:
+    """A class as text, by the rule.
+
+    Examples
+    --------
+    >>> class_name(3), class_name(3.0), class_name("3.0"), class_name(" cat "), class_name(True)
+    ('3', '3', '3', 'cat', 'true')
+    >>> class_name("1.200000000000000000e+01"), class_name("1.5e+00"), class_name("1e5"), class_name("007")
+    ('12', '1.5e+00', '1e5', '007')
+    """
+    text = str(value).strip()
+    if isinstance(value, bool):
+        return text.lower()
+    if isinstance(value, float) or WRITTEN.fullmatch(text):
+        number = float(text)
+        if number.is_integer() and abs(number) < 2**53:
+            return str(int(number))
+    return text
+
+
+class TwoOutcomes:
+    """Which of two values counts as 1, the same across pieces of a column.
+
+    Parameters
+    ----------
+    positive
+        The value that counts as 1, in any case; None where 0/1, true/false or yes/no say it.
+
+    Examples
+    --------
+    >>> TwoOutcomes("default").codes(["paid", "Default"]), TwoOutcomes().codes(["yes", "no", 0.0])
+    ([0, 1], [1, 0, 0])
+    """
+
+    def __init__(self, positive: Any = None) -> None:
+        self.positive = positive
+        self._name = None if positive is None else class_name(positive).casefold()
+        self._seen: dict[str, str] = {}  # as they were spelled first
+
+    def codes(self, values: Sequence[Any]) -> list[int | None]:
+        """What each value says; None for one that says nothing, about which :meth:`refusal` knows more."""
+        if self._name is None:
+            return [outcome(value) for value in values]
+        names = [class_name(value) for value in values]
+        for name in names:
+            self._seen.setdefault(name.casefold(), name)
+        if len(self._seen.keys() | {self._name}) > 2:
+            return [None if name.casefold() != self._name else 1 for name in names]
+        return [int(name.casefold() == self._name) for name in names]
+
+    def refusal(self, values: Sequence[Any]) -> tuple[str, str, tuple[str, ...]]:
+        """What is wrong with such values, what to do, and which role is to be named."""
+        found = dict.fromkeys([*self._seen.values(), *map(class_name, values[:_COMPARED])])
+        names = [name[:_LONGEST] for name in found]
+        count = max(len(names), len(values))
+        shown = " and ".join(map(repr, names)) if count < 3 else ", ".join(map(repr, names[:_SHOWN]))
+        shown += "" if count <= _SHOWN else f" and {count - _SHOWN} more"
+        if self._name is None and count < 3:
+            which = shown.replace(" and ", " or ") if count == 2 else f"such as {shown}"
+            remedy = f"name the value that counts as 1, {which}, as positive"
+            return "neither 0/1 nor true/false", remedy, ("positive",)
+        if self._name is None or self._name in self._seen:
+            reason = f"and an outcome has two values, not {count} ({shown})"
+            return reason, "merge or drop some, or name another column as outcome", ("outcome",)
+        near = get_close_matches(str(self.positive), names, n=1)
+        remedy = f"did you mean {near[0]!r}?" if near else f"name one of {shown} as positive"
+        return f"and none is {self.positive!r}", remedy, ("positive",)
+
+
+def outcome_array(value: Any, positive: Any = None) -> NDArray[np.uint8]:
+    """Outcomes of an array as bytes; text is taken for what it says.
+
+    Examples
+    --------
+    >>> outcome_array(["paid", "default"], "default").tolist(), outcome_array(["no", "yes"]).tolist()
+    ([0, 1], [0, 1])
+    """
+    remedy = "pass outcomes as 0/1 or true/false, or say which value counts as 1 (positive)"
+    raw = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)  # the one is a tensor of torch's
+    if positive is None and raw.dtype.kind in "biuf":
+        return correctness(raw, "outcomes", remedy)
+    raw = raw.reshape(-1)
+    if not raw.size:
+        raise InputError("outcomes is empty; pass at least one sample")
+    entries: list[Any] = raw.tolist()
+    missing = next((place for place, entry in enumerate(entries) if entry is None or entry != entry), None)
+    if missing is not None:
+        raise InputError(f"outcomes[{missing}] is missing; drop the sample")
+    values = list(dict.fromkeys(entries))
+    two = TwoOutcomes(positive)
+    found = dict(zip(values, two.codes(values), strict=True))
+    bad = next((place for place, entry in enumerate(entries) if found[entry] is None), None)
+    if bad is not None:
+        reason, remedy, _ = two.refusal(values)
+        raise InputError(f"outcomes[{bad}] is {entries[bad]!r}, {reason}; {remedy}")
+    return np.array([found[entry] for entry in entries], np.uint8)

@@ -1,0 +1,63 @@
+"""Rounding has a direction: what is claimed moves outward, in memory and in print."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+
+from certcal._base.checks import choice
+
+SIDES = ("upper", "lower")
+
+
+def round_outward(value: float, side: str, digits: int = 4) -> str:
+    """Decimal text that is on the safe side of ``value``: never below an upper bound, never above a lower one."""
+    choice(side, SIDES, "side")
+    if not math.isfinite(value):
+        return str(value)
+    with localcontext() as context:
+        context.prec = 1100  # exact for any float64
+        step = Decimal(1).scaleb(-digits)
+        rounded = Decimal(value).quantize(step, ROUND_CEILING if side == "upper" else ROUND_FLOOR)
+        return f"{abs(rounded) if rounded == 0 else rounded:f}"
+
+
+def short_text(value: float, side: str) -> str:
+    """A radius or a level as it stands in a sentence: six significant digits, rounded to the safe side.
+
+    Parameters
+    ----------
+    value
+        The number in memory.
+    side
+        "upper" rounds up (a level that is claimed), "lower" rounds down (a radius that is claimed).
+
+    Examples
+    --------
+    >>> short_text(0.5, "lower"), short_text(2 / 3, "lower"), short_text(2 / 3, "upper")
+    ('0.5', '0.666666', '0.666667')
+    """
+    choice(side, SIDES, "side")
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    exact = Decimal(repr(float(value)))
+    step = Decimal(1).scaleb(exact.adjusted() - 5)
+    return f"{exact.quantize(step, ROUND_CEILING if side == 'upper' else ROUND_FLOOR).normalize():f}"
+
+
+def percent_text(level: float) -> str:
+    """The level of an interval in per cent, never more than it is.
+
+    Examples
+    --------
+    >>> percent_text(0.95), percent_text(0.975), percent_text(0.99999999)
+    ('95%', '97.5%', '99.9999%')
+    """
+    return f"{short_text(float(Decimal(repr(float(level))).scaleb(2)), 'lower')}%"
+
+
+def move_outward(value: float, side: str, relative: float = 2.0**-52) -> float:
+    """A float on the safe side of ``value`` by at least ``relative`` of its size: room for the rounding behind it."""
+    choice(side, SIDES, "side")
+    away = math.inf if side == "upper" else -math.inf
+    return math.nextafter(value + math.copysign(abs(value) * relative, away), away)

@@ -1,0 +1,1 @@
+"""What reproduces papers and may change: training, the study of calibration error, baselines, logs."""

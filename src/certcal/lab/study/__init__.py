@@ -1,0 +1,74 @@
+"""Many models, many metrics; and calibration functions whose error is known."""
+
+from __future__ import annotations
+
+from certcal.lab.study._battery import Battery, battery
+from certcal.lab.study._benchmark import Benchmark, SearchObjective
+from certcal.lab.study._entries import Entry
+from certcal.lab.study._findings import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot
+from certcal.lab.study._measure import StudyMeasureSettings, measure, unfinished
+from certcal.lab.study._overview import DatasetMedians, StudyOverview, overview
+from certcal.lab.study._published import StudyConvertSettings, convert, read_architectures, read_calibration_table
+from certcal.lab.study._ranks import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
+from certcal.lab.study._review import StudyReview, StudyReviewSettings, review
+from certcal.lab.study._search import SearchRow, StudySearch, StudySearchSettings, search
+from certcal.lab.study._search_methods import Searched, local_search, random_search, regularised_evolution
+from certcal.lab.study._spaces import Cell, SizeSpace, Space, TopologySpace
+from certcal.lab.study._synthetic import SYNTHETIC, Synthetic
+from certcal.lab.study._table import KEYS, STATE, Joined, MeasuredColumn, StudyTable, join, stack
+
+__all__ = [
+    "KEYS",
+    "STATE",
+    "SYNTHETIC",
+    "Answer",
+    "Battery",
+    "Benchmark",
+    "Box",
+    "BoxPlots",
+    "Cell",
+    "DatasetMedians",
+    "Entry",
+    "Finding",
+    "FindingTable",
+    "Joined",
+    "Lines",
+    "Matrix",
+    "MeasuredColumn",
+    "ScatterPlot",
+    "SearchObjective",
+    "SearchRow",
+    "Searched",
+    "SizeSpace",
+    "Space",
+    "StudyConvertSettings",
+    "StudyMeasureSettings",
+    "StudyOverview",
+    "StudyReview",
+    "StudyReviewSettings",
+    "StudySearch",
+    "StudySearchSettings",
+    "StudyTable",
+    "Synthetic",
+    "TopologySpace",
+    "battery",
+    "convert",
+    "correlations",
+    "join",
+    "kendall",
+    "kendall_matrix",
+    "kendall_resampled",
+    "local_search",
+    "measure",
+    "overview",
+    "random_search",
+    "read_architectures",
+    "read_calibration_table",
+    "regularised_evolution",
+    "review",
+    "search",
+    "spearman",
+    "spearman_matrix",
+    "stack",
+    "unfinished",
+]

@@ -1,0 +1,322 @@
+"""What a review consists of: answers, the numbers behind them in words, and what is drawn beside them."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._base.text import counted
+from certcal.claims import round_outward
+
+Floats = NDArray[np.float64]
+
+# Data sets that an answer goes through.
+_TOLD = 3
+_PRINTED = 0.01
+# Correlations below these are called so.
+_STRENGTHS = ((0.1, "negligible"), (0.3, "weak"), (0.6, "moderate"), (1.1, "strong"))
+# A size with at most so many values has a box for each; others are cut into so many brackets of equal numbers.
+_DISTINCT, _BRACKETS = 8, 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A number that an answer rests on, with an interval over models.
+
+    The interval says how the number would vary with other models of the kind; it is an estimate, not a guarantee.
+    It comes from resampling models, except for shares of models, whose interval is the exact binomial one (the note
+    says so). Test samples are taken as given.
+
+    Attributes
+    ----------
+    name
+        What was computed, in words.
+    value, low, high
+        The number and its interval; NaN where it cannot be had, and then ``note`` says why.
+    n
+        Models that it was computed from.
+    note
+        A caution, or why there is no number.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    n: int
+    note: str = ""
+
+    @classmethod
+    def undefined(cls, name: str, n: int, note: str) -> Finding:
+        """No number, and why."""
+        return cls(name, math.nan, math.nan, math.nan, n, note)
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed: an estimate over models.
+
+        Examples
+        --------
+        >>> Finding("digits and fashion", 0.41678, 0.30999, 0.52001, 300).sentence
+        'digits and fashion is 0.417 (0.309 to 0.521) over 300 models; an estimate, not a guarantee.'
+        """
+        if math.isnan(self.value):
+            return f"{self.name} is undefined{f': {self.note}' if self.note else ''}."
+        known = math.isfinite(self.low) and math.isfinite(self.high)
+        ends = (round_outward(self.low, "lower", 3), round_outward(self.high, "upper", 3)) if known else ()
+        between = f" ({' to '.join(ends)})" if ends else ""
+        over = counted(self.n, "model")
+        return f"{self.name} is {self.value:.3f}{between} over {over}; an estimate, not a guarantee."
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval is on one side of zero, as it is printed; False without one."""
+        return self.low >= _PRINTED or self.high <= -_PRINTED
+
+    @property
+    def strength(self) -> str:
+        """How strong a correlation is, as far as its interval tells: at most one word above that of its weaker end.
+
+        Examples
+        --------
+        >>> Finding("tau", 0.65, 0.58, 0.7, 200).strength, Finding("tau", 0.65, 0.15, 0.9, 12).strength
+        ('strong positive', 'moderate positive')
+        >>> Finding("tau", 0.1, -0.2, 0.4, 20).strength, Finding("tau", 0.01, -0.03, 0.05, 900).strength
+        ('no clear', 'practically no')
+        """
+        if math.isnan(self.value):
+            return "an undefined"
+        if not self.excludes_zero:
+            return "practically no" if max(abs(self.low), abs(self.high)) <= _STRENGTHS[0][0] else "no clear"
+        limits = [limit for limit, _ in _STRENGTHS]
+        weaker = bisect(limits, min(abs(self.low), abs(self.high)))
+        word = _STRENGTHS[min(bisect(limits, abs(self.value)), weaker + 1)][1]
+        return f"{word} {'positive' if self.value > 0 else 'negative'}"
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Rank correlations between columns; NaN where one of the two is constant."""
+
+    title: str
+    names: tuple[str, ...]
+    values: Floats
+    n: int
+    method: str = "Kendall"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Box:
+    """Five numbers of a distribution: the quartiles, and the last points within 1.5 of their distance."""
+
+    name: str
+    n: int
+    low: float
+    first: float
+    median: float
+    third: float
+    high: float
+
+    @classmethod
+    def of(cls, name: str, values: Floats) -> Box:
+        """The box of the values that are numbers."""
+        known = values[np.isfinite(values)]
+        if not known.size:
+            return cls(name, 0, *(math.nan,) * 5)
+        first, median, third = (float(q) for q in np.quantile(known, (0.25, 0.5, 0.75)))
+        reach = 1.5 * (third - first)
+        low = float(known[known >= first - reach].min())
+        high = float(known[known <= third + reach].max())
+        return cls(name, known.size, min(low, first), first, median, third, max(high, third))
+
+
+@dataclass(frozen=True)
+class BoxPlots:
+    """Distributions side by side."""
+
+    title: str
+    across: str
+    up: str
+    boxes: tuple[Box, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterPlot:
+    """Models as points; ``colour`` may hold a third number per model. Large populations are thinned for drawing."""
+
+    title: str
+    across: str
+    up: str
+    x: Floats
+    y: Floats
+    names: tuple[str, ...]
+    colour: Floats | None = None
+    colour_name: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """One line per name over common places, with an interval around each."""
+
+    title: str
+    across: str
+    up: str
+    x: tuple[float, ...]
+    names: tuple[str, ...]
+    values: Floats  # one row per name
+    low: Floats
+    high: Floats
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class FindingTable:
+    """Rows of texts and numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str | float, ...], ...]
+    note: str = ""
+
+
+Chart = Matrix | BoxPlots | ScatterPlot | Lines | FindingTable
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The answer to one of the questions, for this population.
+
+    Attributes
+    ----------
+    number
+        Its place among the seven questions of the benchmark study.
+    question
+        As asked there.
+    answer
+        One or two sentences with the numbers in them; why there is none when ``findings`` is empty.
+    findings
+        The numbers, each with its interval.
+    charts
+        What to draw.
+    cautions
+        What the reader should know before believing it, such as that there are few models.
+    published
+        What the benchmark study found, for comparison.
+    """
+
+    number: int
+    question: str
+    answer: str
+    findings: tuple[Finding, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    cautions: tuple[str, ...] = ()
+    published: str = ""
+
+
+@dataclass
+class Draft:
+    """An answer in the making: what each data set has added to it."""
+
+    findings: list[Finding] = field(default_factory=list[Finding])
+    charts: list[Chart] = field(default_factory=list[Chart])
+    cautions: list[str] = field(default_factory=list[str])
+    parts: list[str] = field(default_factory=list[str])  # what is said of each data set
+    models: list[int] = field(default_factory=list[int])  # from how many models that is
+    begin: str = ""  # what is said before
+
+    def draw(self, charts: Iterable[Chart], most: int = 6) -> None:
+        """Add the charts of a data set, unless there are enough."""
+        if len(self.charts) < most:
+            self.charts += charts
+
+    @property
+    def text(self) -> str:
+        """What is said before, and of the first few data sets."""
+        shown = [self.begin, *self.parts[:_TOLD]]
+        more = len(self.parts) - _TOLD
+        if more > 0:
+            shown.append(
+                f"The other {counted(more, 'data set')} {'is' if more == 1 else 'are'} among the numbers below."
+            )
+        return " ".join(part for part in shown if part)
+
+
+def signed(finding: Finding) -> str:
+    """A correlation with its interval, whose ends are rounded outward."""
+    return _with_interval(finding, "+")
+
+
+def plain(finding: Finding) -> str:
+    """A number without a sign, with its interval."""
+    return _with_interval(finding, "")
+
+
+def percent(finding: Finding) -> str:
+    """A share as a percentage, with its interval."""
+    ends = (round_outward(100 * finding.low, "lower", 1), round_outward(100 * finding.high, "upper", 1))
+    return f"{100 * finding.value:.1f} % [{ends[0]} %, {ends[1]} %]"
+
+
+def _with_interval(finding: Finding, sign: str) -> str:
+    if math.isnan(finding.value):
+        return "undefined"
+    value = format(0.0 if abs(finding.value) < 0.005 else finding.value, f"{sign}.2f")
+    if math.isnan(finding.low) or math.isnan(finding.high):
+        return f"{value} (no interval)"
+    ends = (round_outward(finding.low, "lower", 2), round_outward(finding.high, "upper", 2))
+    low, high = (end if end.startswith("-") else sign + end for end in ends)
+    return f"{value} [{low}, {high}]"
+
+
+def listed(words: Iterable[str], most: int | None = None) -> str:
+    """Words as a list in a sentence, those beyond ``most`` only counted."""
+    found = list(words)
+    if most is not None and len(found) > most:
+        found = [*found[:most], counted(len(found) - most, "other")]
+    return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
+
+
+def across(findings: Sequence[Finding], subject: str) -> str:
+    """Where a number lies on more data sets than an answer goes through; their names begin those of the findings."""
+    known = [finding for finding in findings if not math.isnan(finding.value)]
+    if len(known) <= _TOLD:
+        return ""
+    least, most = (choose(known, key=lambda finding: finding.value) for choose in (min, max))
+    if f"{least.value:+.2f}" == f"{most.value:+.2f}":
+        return f"{subject} is {least.value:+.2f} on all {len(known)} data sets."
+    ends = [f"{each.value:+.2f} ({each.name.partition(': ')[0]})" for each in (least, most)]
+    return f"{subject} lies between {ends[0]} and {ends[1]} on {len(known)} data sets."
+
+
+def brackets(size: Floats) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Parts of a column by its values: one for each if there are few, or brackets with about equally many models."""
+    known = np.sort(size[np.isfinite(size)])
+    values = np.unique(known)
+    if values.size <= _DISTINCT:
+        return [(f"{value:,.6g}", size == value) for value in values.tolist()]
+    starts = np.unique(known[[known.size * part // _BRACKETS for part in range(_BRACKETS)]])
+    found: list[tuple[str, NDArray[np.bool_]]] = []
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), np.inf], strict=True):
+        which = (size >= start) & (size < end) & np.isfinite(size)
+        found.append((f"{start:,.6g} to {float(size[which].max()):,.6g}", which))
+    return found
+
+
+def plain_values(value: Any) -> Any:
+    """What JSON knows: lists for tuples and arrays, None for numbers that do not exist."""
+    if isinstance(value, dict):
+        return {name: plain_values(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, (tuple, list)):
+        return [plain_values(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, np.ndarray):
+        return plain_values(value.tolist())  # pyright: ignore[reportUnknownMemberType]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

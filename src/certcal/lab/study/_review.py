@@ -1,0 +1,376 @@
+"""The benchmark study's seven questions, asked of any population of models, and what to know before believing it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from certcal._base.progress import SILENT, Progress
+from certcal._base.settings import Settings, setting, takes
+from certcal._base.text import counted
+from certcal.lab.study._battery import BINNED, UNBINNED
+from certcal.lab.study._designs import matching
+from certcal.lab.study._findings import Answer, Chart, Finding, listed, plain_values
+from certcal.lab.study._overview import StudyOverview, opened
+from certcal.lab.study._population import SMALLEST_TOP, Population, Sheet, of_models, populate
+from certcal.lab.study._ranks import correlations
+from certcal.lab.study._table import OK, StudyTable
+from certcal.lab.study.questions import QUESTIONS
+from certcal.result import Result
+
+# Data sets whose whole matrices are computed, and columns of one.
+_MATRICES, _COLUMNS = 6, 300
+# More than this share of the most accurate models that are no more accurate than others is pointed out.
+_TIED = 0.1
+
+
+@dataclass(frozen=True)
+class StudyReviewSettings(Settings):
+    """What a review asks of the models of a table.
+
+    Examples
+    --------
+    >>> StudyReviewSettings(tops=100).tops
+    (100,)
+    """
+
+    metric: str = setting("ece", "Calibration metric.", "word", choices=(*BINNED, *UNBINNED), metavar="NAME")
+    bins: int = setting(15, "Number of bins of the metric.", "whole", least=1, most=10_000_000)
+    split: str | None = setting(None, "Split of the table. Default: its only one, or test.", "text", metavar="NAME")
+    tops: tuple[int, ...] | None = setting(
+        None,
+        "Also review only the N most accurate models. Default: a tenth, a quarter and a half of them.",
+        "whole",
+        many=True,
+        least=2,
+        most=10**9,
+        flag="--top",
+    )
+    hcs_beta: float = setting(
+        1.0, "Weight of calibration in the harmonic calibration score.", "positive", flag="--beta", metavar="B"
+    )
+    resamples: int = setting(200, "Number of bootstrap resamples of the models.", "whole", least=20, most=100_000)
+    level: float = setting(0.95, "Confidence level of the intervals.", "level")
+    seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
+    robustness: tuple[str, ...] | None = setting(
+        None,
+        "Robustness, such as accuracy under attack; patterns such as 'pgd_*' work. Default: known names, and "
+        "out-of-distribution AUROC in any case.",
+        "name",
+        many=True,
+        metavar="COLUMN",
+    )
+    sizes: tuple[str, ...] | None = setting(
+        None,
+        "Sizes, such as parameters, width or depth; patterns work. Default: all other columns of numbers.",
+        "name",
+        many=True,
+        metavar="COLUMN",
+        flag="--size",
+    )
+    architecture: tuple[str, ...] | None = setting(
+        None,
+        "Design choices, such as an operation; patterns work. Default: all columns of text with few values.",
+        "name",
+        many=True,
+        metavar="COLUMN",
+    )
+    matrix: tuple[str, ...] | None = setting(
+        None,
+        "Columns of the correlation matrices; patterns such as 'pre_*_15' work. Default: all measurements.",
+        "name",
+        many=True,
+        metavar="COLUMN",
+    )
+    unique: str = setting(
+        "published",
+        "Which cells of NATS-Bench count as one, so that intervals do not count copies: published (6,466 differ), "
+        "function (5,044), or none to keep every row.",
+        "word",
+        choices=("published", "function", "none"),
+        metavar="RULE",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StudyReview(Result):
+    """What a population of models says about calibration and how it is measured.
+
+    Attributes
+    ----------
+    answers
+        To the seven questions, in their order.
+    charts
+        What belongs to no question: the whole matrices, the ranking by harmonic calibration score.
+    models, datasets, split, failed
+        What was reviewed, and how many rows had failed.
+    settings
+        Metric, bins, resamples, level and seed of the review.
+    cautions
+        What concerns every answer: few models, duplicates, few test samples, what the intervals leave out.
+    source
+        Name of the file, or what was reviewed.
+
+    Examples
+    --------
+    >>> answer = Answer(1, "Does it transfer?", "Hardly.", (Finding("a and b", 0.25, 0.125, 0.5, 9),))
+    >>> found = StudyReview((answer,), (), 9, ("a", "b"), "test", 0, {"level": 0.95})
+    >>> found
+    <StudyReview of table: 9 models on 2 data sets, 1 of 1 question answered>
+    >>> print(found.to_csv(), end="")
+    question,finding,value,low,high,models,note
+    1,a and b,0.25,0.125,0.5,9,
+    """
+
+    view: ClassVar[str] = "certcal.report.views.study"
+
+    answers: tuple[Answer, ...]
+    charts: tuple[Chart, ...]
+    models: int
+    datasets: tuple[str, ...]
+    split: str
+    failed: int
+    settings: Mapping[str, Any]
+    cautions: tuple[str, ...] = ()
+    source: str = "table"
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.answers)
+
+    def __repr__(self) -> str:
+        asked, answered = len(self.answers), sum(bool(each.findings) for each in self.answers)
+        reviewed = f"{counted(self.models, 'model')} on {counted(len(self.datasets), 'data set')}"
+        return f"<StudyReview of {self.source}: {reviewed}, {answered} of {counted(asked, 'question')} answered>"
+
+    @property
+    def description(self) -> str:
+        """What was reviewed, in a line for people."""
+        named = f" ({', '.join(self.datasets)})" if self.datasets else ""
+        split = f", split {self.split!r}" if self.split else ""
+        failed = f"; {counted(self.failed, 'row')} failed and left out" if self.failed else ""
+        return f"{counted(self.models, 'model')} on {counted(len(self.datasets), 'data set')}{named}{split}{failed}"
+
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """The seed of the bootstrap."""
+        return {"bootstrap over models": self.settings["seed"]} if "seed" in self.settings else {}
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The file."""
+        return (self.source,)
+
+    def claims(self) -> Sequence[Finding]:
+        """The numbers of all answers, each an estimate over models with its sentence."""
+        return tuple(found for answer in self.answers for found in answer.findings)
+
+    def contents(self) -> dict[str, Any]:
+        """Plain values for JSON; numbers that do not exist are null."""
+        whole = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "source"}
+        whole |= {name: [asdict(each) for each in getattr(self, name)] for name in ("answers", "charts")}
+        document = {"type": "study_review", "source": self.source}
+        return {**document, **plain_values(whole)}
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per finding, with all digits."""
+        lines = [(answer.number, found) for answer in self.answers for found in answer.findings]
+        numbers = {name: [float(getattr(each, name)) for _, each in lines] for name in ("value", "low", "high")}
+        return {
+            "question": [number for number, _ in lines],
+            "finding": [each.name for _, each in lines],
+            **numbers,
+            "models": [each.n for _, each in lines],
+            "note": [each.note for _, each in lines],
+        }
+
+
+@takes(StudyReviewSettings)
+def review(
+    table: StudyTable | StudyOverview | str | os.PathLike[str],
+    *,
+    source: str | None = None,
+    progress: Progress = SILENT,
+    settings: StudyReviewSettings,
+) -> StudyReview:
+    """Answer the seven questions of Tao et al. (2024) for the models of a table.
+
+    Each answer has its numbers, with intervals over models, and what to be cautious about. What is random in an
+    interval is which models there are, drawn independently from a population of them, each with all its data sets. Not
+    covered are the sampling error of each measurement, models that are copies of one another, and that there are many
+    intervals. Rows that failed are left out.
+
+    Keywords beside those below are the fields of :class:`StudyReviewSettings`. ``metric`` and ``bins`` say what the
+    answers are about. ``tops`` are numbers of most accurate models to look at beside all, in populations of at least
+    5,000 by default those of the benchmark study, 1,000 to 5,000. Columns of ``robustness`` are joined by all columns
+    whose names begin with ``auroc_``; by default they are those of the benchmark study's figures 41 to 49, or else all
+    with the names of its table. ``architecture`` takes by default texts with at most twelve different values. A larger
+    ``hcs_beta`` prefers calibration over accuracy. With ``tops`` there is a matrix of each of these parts too. Of cells
+    of NATS-Bench that are the same by the rule ``unique``, the first in the table is reviewed.
+
+    Parameters
+    ----------
+    table
+        From :func:`certcal.lab.study.measure` or :func:`certcal.lab.study.convert`, made of columns with
+        :meth:`StudyTable.of`, or the name of its file.
+    source
+        What is reviewed, in a few words; by default the file's name.
+    progress
+        Where to report how far the work is.
+    settings
+        All settings at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> error = rng.uniform(0, 0.1, 60)
+    >>> table = StudyTable.of(
+    ...     {
+    ...         "model": [f"m{k}" for k in range(60)],
+    ...         "accuracy": 0.9 - error + rng.normal(0, 0.005, 60),
+    ...         "pre_ece_15": error,
+    ...     }
+    ... )
+    >>> found = review(table)
+    >>> print(found.answers[4].answer.split(" (")[0])
+    On data, more accurate models have a smaller ECE among all 60 models
+    """
+    progress.stage("reading")
+    whole, name = opened(table)
+    progress.stage("reviewing")
+    population, split = populate(whole, settings)
+    matrix = None if settings.matrix is None else matching(whole, settings.matrix, "matrix", numbers=True)
+    rows = whole["split"] == split
+    return StudyReview(
+        tuple(question.answer(population) for question in QUESTIONS),
+        tuple(_charts(population, matrix)),
+        len(population.models),
+        tuple(sheet.name for sheet in population.sheets),
+        split,
+        int((rows & (whole["status"] != OK)).sum()),
+        {
+            **asdict(settings),
+            "split": split,
+            "tops": None if settings.tops is None else list(settings.tops),
+            **{name: list(getattr(population, name)) for name in ("sizes", "robustness", "architecture")},
+        },
+        tuple(_cautions(population)),
+        name if source is None else source,
+    )
+
+
+def _charts(population: Population, matrix: Sequence[str] | None) -> Iterator[Chart]:
+    """The matrices of every data set, and its best models."""
+    for sheet in population.sheets[:_MATRICES]:
+        yield from _matrices(sheet, matrix, population.wanted or ())
+    for sheet in population.sheets:
+        found = population.ranking(sheet)
+        if found is not None:
+            yield found
+
+
+def _matrices(sheet: Sheet, chosen: Sequence[str] | None, tops: Sequence[int]) -> Iterator[Chart]:
+    """Of all models, and of the most accurate ones if so many were asked for."""
+    names, what = list(chosen or ()), "chosen columns"
+    if chosen is None:
+        names, what = [str(measurement) for measurement in sheet.source.measurements], "all measurements"
+        names += [name for name in sheet.source.columns if name == "accuracy" or name.startswith("auroc_")]
+    if not 2 <= len(names) <= _COLUMNS or len(sheet) < 2:
+        return
+    values = sheet.numbers(names)
+    for method in ("kendall", "spearman"):
+        title = f"{sheet.name}: {what} ({method.capitalize()})"
+        yield correlations(values, names, method=method, title=title)
+    known = np.flatnonzero(~np.isnan(sheet["accuracy"])) if "accuracy" in sheet else np.empty(0, np.int64)
+    for top in sorted(set(tops)):
+        if SMALLEST_TOP <= top < known.size:
+            title = f"{sheet.name}: {what}, {of_models(top, known.size)} (Kendall)"
+            yield correlations(values[known[:top]], names, title=title)
+
+
+def _cautions(population: Population) -> Iterator[str]:
+    """What concerns every answer."""
+    how, sheets = population.resampling, population.sheets
+    yield (
+        f"Intervals are at {100 * how.level:g} % each, not jointly ({how.resamples} resamples of models), and take the "
+        "test samples as given."
+    )
+    if population.copies:
+        kept = f"one of each is reviewed ({population.rule} rule)" if population.rule != "none" else "all are reviewed"
+        narrow = "" if population.rule != "none" else ": intervals count copies as further evidence and are too narrow"
+        yield f"{population.copies:,} models are the same cell of NATS-Bench as another one; {kept}{narrow}."
+    if found := [each for sheet in sheets for each in _duplicates(sheet)]:
+        yield (
+            f"Some models have exactly the measurements of another ({listed(found)}): intervals count copies as "
+            "further evidence and are too narrow."
+        )
+    if found := [each for sheet in sheets for each in _noisy(population, sheet)]:
+        yield (
+            f"{' '.join(found)} Such noise makes correlations between data sets too small, and those between "
+            "measurements on the same test samples too small or too large."
+        )
+    if found := [each for sheet in sheets for each in _tied(population, sheet)]:
+        yield (
+            f"The most accurate models are not all more accurate than the rest ({listed(found)}): the table's order "
+            "decides."
+        )
+    models = [len(sheet) for sheet in sheets]
+    if min(models) < max(models):
+        yield f"The data sets have {min(models):,} to {max(models):,} models; comparisons of two use those of both."
+    samples = [sheet.samples for sheet in sheets if not math.isnan(sheet.samples)]
+    if samples and max(samples) > 2 * min(samples):
+        yield (
+            f"The data sets have {min(samples):,.0f} to {max(samples):,.0f} test samples: binned errors are larger on "
+            "small ones by chance alone, so compare orders of models, not sizes of errors."
+        )
+    wanted, count = population.wanted or (), len(population.models)
+    found = [f"the top {top:,} (fewer than {SMALLEST_TOP} models are too few)" for top in wanted if top < SMALLEST_TOP]
+    found += [f"the top {top:,} (there are only {counted(count, 'model')})" for top in wanted if top > count]
+    if found:
+        yield f"Not reviewed: {listed(found)}."
+
+
+def _duplicates(sheet: Sheet) -> Iterator[str]:
+    """Models with the same measurements as another one."""
+    values = sheet.numbers([str(measurement) for measurement in sheet.source.measurements])
+    values[values == 0] = 0.0  # one zero
+    known = values[~np.isnan(values).any(axis=1)]
+    same = len(known) - len({row.tobytes() for row in known})
+    if same:
+        yield f"{same:,} of {len(known):,} on {sheet.name}"
+
+
+def _noisy(population: Population, sheet: Sheet) -> Iterator[str]:
+    """That the sampling error of one model's measurement is not small against the models' differences.
+
+    For given confidences, the standard error of these metrics is at most √(a(1 - a)/n), calibrated or not: another
+    outcome of one sample changes them by at most 1/n, so that (Efron and Stein) their variance is at most Σ p(1 - p)/n²
+    with p the probabilities of being correct, and Jensen's inequality does the rest, a being the mean of p. That is
+    nearly reached where all bins err to one side.
+    """
+    values = sheet.complete(population.column)[0]
+    if population.metric not in ("ece", "equal_mass_ece", "ks_error") or values.size < 2:
+        return
+    first, third = np.quantile(values, (0.25, 0.75))
+    error, spread = sheet.error_by_chance(1), float(third - first) / 1.349  # deviation of a normal sample like this
+    if spread > 0 and error > 0.5 * spread:
+        yield (
+            f"{sheet.name}: one model's {population.label} has a sampling error of about {error:.4f} "
+            f"({sheet.samples:,.0f} test samples); models differ by {spread:.4f}."
+        )
+
+
+def _tied(population: Population, sheet: Sheet) -> Iterator[str]:
+    """A cut of the most accurate models that falls among models of the same accuracy."""
+    best = sheet.ranked("accuracy", population.column)[0] if "accuracy" in sheet else np.empty(0)
+    for top in population.tops(best.size)[:-1]:
+        same = best == best[top]
+        chosen = int(same[:top].sum())
+        if chosen > _TIED * top:
+            yield f"{chosen:,} of the {top:,} on {sheet.name} are as accurate as {same[top:].sum():,} others"
+            return

@@ -1,0 +1,239 @@
+"""Three searches of a tabular benchmark: random search, local search and regularised evolution.
+
+An evaluation is a look into the table. The budget counts distinct architectures: asking for one again costs nothing, as
+a benchmark would remember it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._base.arguments import names_wrong_types
+from certcal._base.checks import InputError, whole_number
+from certcal.lab.study._benchmark import Benchmark, SearchObjective
+
+POPULATION, SAMPLE = 10, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What a search found.
+
+    Attributes
+    ----------
+    method, objective
+        Who searched, and for what.
+    best
+        The best architecture that was evaluated; the first of several.
+    value
+        Its objective.
+    evaluated
+        All that were evaluated, in order, each once.
+    values
+        Their objectives.
+    """
+
+    method: str
+    objective: SearchObjective
+    best: str
+    value: float
+    evaluated: tuple[str, ...]
+    values: NDArray[np.float64]
+
+    @property
+    def trajectory(self) -> tuple[tuple[int, float], ...]:
+        """Number of the evaluation, from 1, and value, wherever the best so far became better."""
+        sign = 1 if self.objective.higher else -1
+        so_far = np.maximum.accumulate(sign * self.values)
+        better = np.flatnonzero(np.diff(so_far, prepend=-np.inf) > 0)
+        return tuple((int(place) + 1, float(self.values[place])) for place in better)
+
+
+class _Evaluations:
+    """What has been looked up, in order; full when the budget is spent or nothing is left."""
+
+    def __init__(
+        self, benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int], tag: int
+    ) -> None:
+        parts = [seed] if isinstance(seed, int) else list(seed)
+        if any(part < 0 for part in parts):
+            raise InputError(f"seed is {seed}; pass a number of at least 0")
+        self.rng = np.random.default_rng([*parts, tag])
+        budget = whole_number(budget, 1, 2**62, "budget", "allow at least 1 evaluation")
+        self.benchmark, self.objective = benchmark, SearchObjective.of(objective)
+        self.goodness = benchmark.goodness(self.objective)
+        self.order: dict[int, None] = {}
+        self._measured: list[bool] = np.isfinite(self.goodness).tolist()
+        measured: list[int] = self.rng.permutation(np.flatnonzero(np.isfinite(self.goodness))).tolist()
+        self._most = min(budget, len(measured))
+        # The next of a random order that is not known yet is uniform among those that are not.
+        self._strangers = (place for place in measured if place not in self.order)
+
+    @property
+    def full(self) -> bool:
+        return len(self.order) >= self._most
+
+    def evaluate(self, place: int) -> float:
+        self.order[place] = None
+        return float(self.goodness[place])
+
+    def stranger(self) -> int:
+        """An architecture that has not been evaluated, at random; only while the budget is not spent."""
+        return next(self._strangers)
+
+    def neighbours(self, place: int) -> list[int]:
+        """Neighbours for which the objective was measured."""
+        return [other for other in self.benchmark.neighbours(place) if self._measured[other]]
+
+    def searched(self, method: str) -> Searched:
+        """What was found."""
+        places = list(self.order)
+        best = places[int(np.argmax(self.goodness[places]))]
+        values, names = self.benchmark.values(self.objective), self.benchmark.names
+        evaluated = tuple(names[place] for place in places)
+        return Searched(method, self.objective, names[best], float(values[best]), evaluated, values[places])
+
+
+@names_wrong_types
+def random_search(
+    benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int] = 0
+) -> Searched:
+    """Evaluate architectures at random, each once (Li and Talwalkar 2020).
+
+    Parameters
+    ----------
+    benchmark
+        Where to look.
+    objective
+        What to look for; see :meth:`Objective.parse`.
+    budget
+        How many architectures to evaluate at most.
+    seed
+        Random seed of the order.
+
+    Examples
+    --------
+    >>> from certcal.lab.study import StudyTable
+    >>> table = StudyTable.of({"model": ["a", "b", "c"], "accuracy": [0.5, 0.9, 0.7]})
+    >>> found = random_search(Benchmark(table, space="table"), "accuracy", budget=3)
+    >>> found.best, len(found.evaluated)
+    ('b', 3)
+    """
+    done = _Evaluations(benchmark, objective, budget, seed, 1)
+    while not done.full:
+        done.evaluate(done.stranger())
+    return done.searched("random")
+
+
+@names_wrong_types
+def local_search(
+    benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int] = 0
+) -> Searched:
+    """Climb to the best neighbour until there is no better one, then start again elsewhere (White et al. 2021).
+
+    From a random architecture all neighbours are evaluated and the best of them is taken; at a local optimum the
+    search begins anew at an architecture that has not been evaluated, until the budget is spent. Of a sample of a space
+    only the neighbours in the table can be taken: where there are none, every start is a local optimum, and what is
+    left is random search.
+
+    Parameters
+    ----------
+    benchmark, objective, budget
+        As of :func:`random_search`.
+    seed
+        Random seed of the starts and of the order in which neighbours are evaluated.
+
+    Examples
+    --------
+    >>> from certcal.lab.study import SizeSpace, StudyTable
+    >>> names = list(SizeSpace([1, 2, 3]))
+    >>> table = StudyTable.of({"model": names, "accuracy": [sum(map(int, n.split(":"))) / 15 for n in names]})
+    >>> local_search(Benchmark(table, space="size"), "accuracy", budget=60).best
+    '3:3:3:3:3'
+    """
+    benchmark.structure()
+    done = _Evaluations(benchmark, objective, budget, seed, 2)
+    while not done.full:
+        here = done.stranger()
+        value = done.evaluate(here)
+        climbing = True
+        while climbing and not done.full:
+            around = done.rng.permutation(list(dict.fromkeys(done.neighbours(here)))).astype(int).tolist()
+            climbing = False
+            for place in around:
+                if done.full and place not in done.order:
+                    continue
+                found = done.evaluate(place)
+                if found > value:
+                    here, value, climbing = place, found, True
+    return done.searched("local")
+
+
+@names_wrong_types
+def regularised_evolution(
+    benchmark: Benchmark,
+    objective: str | SearchObjective,
+    budget: int,
+    seed: int | Sequence[int] = 0,
+    *,
+    population: int = POPULATION,
+    sample: int = SAMPLE,
+) -> Searched:
+    """Ageing evolution: the best of a few parents has a child with one choice changed, and the oldest dies.
+
+    The method is that of Real et al. (2019), who used a population of 100 and samples of 25 for searches of 20,000
+    models; the defaults, 10 and 3, are those with which NATS-Bench (Dong et al. 2021) published it for budgets of some
+    hundred. A child is drawn uniformly among the neighbours in the table (all neighbours, drawn again until one is
+    there). A parent without any, and a population whose children were all known for a whole generation, get an
+    architecture at random that has not been evaluated.
+
+    Parameters
+    ----------
+    benchmark, objective, budget
+        As of :func:`random_search`.
+    seed
+        Random seed of the population, the samples and the children.
+    population, sample
+        How many live at a time, and how many compete to be a parent.
+
+    Examples
+    --------
+    >>> from certcal.lab.study import SizeSpace, StudyTable
+    >>> names = list(SizeSpace([1, 2, 3]))
+    >>> table = StudyTable.of({"model": names, "pre_ece_15": [sum(map(int, n.split(":"))) / 99 for n in names]})
+    >>> regularised_evolution(Benchmark(table, space="size"), "ece", budget=100).best
+    '1:1:1:1:1'
+    """
+    for name, value in (("population", population), ("sample", sample)):
+        whole_number(value, 1, 2**31, name, "pass a whole number of at least 1")
+    benchmark.structure()
+    done = _Evaluations(benchmark, objective, budget, seed, 3)
+    living: deque[tuple[float, int]] = deque()
+    while len(living) < population and not done.full:
+        first = done.stranger()
+        living.append((done.evaluate(first), first))
+    known_in_a_row = 0
+    while not done.full:
+        rivals = [living[i] for i in done.rng.integers(0, len(living), sample).tolist()]
+        _, parent = max(rivals, key=lambda one: one[0])
+        children = done.neighbours(parent)
+        if children and known_in_a_row < population:
+            child = children[int(done.rng.integers(0, len(children)))]
+        else:
+            child = done.stranger()
+        known_in_a_row = known_in_a_row + 1 if child in done.order else 0
+        living.append((done.evaluate(child), child))
+        living.popleft()
+    return done.searched("evolution")
+
+
+METHODS: dict[str, Callable[..., Searched]] = {
+    "evolution": regularised_evolution,
+    "local": local_search,
+    "random": random_search,
+}

@@ -1,0 +1,270 @@
+"""Whether orders of models agree: between data sets (question 1), and between metrics (question 3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._base.text import capital
+from certcal.lab.study._battery import BINNED, UNBINNED
+from certcal.lab.study._findings import Draft, Finding, Matrix, across, listed, signed
+from certcal.lab.study._population import LABELS, Population, Sheet, of_models
+from certcal.lab.study._ranks import correlations
+from certcal.lab.study._resampling import FEWEST, LEAST, kendall_draws, shrinkage
+
+Floats = NDArray[np.float64]
+
+# Up to so many data sets every pair is a finding of its own.
+_PAIRS = 6
+# Correlations weaker than this are not called opposite, nor opposite to one another.
+_OPPOSITE = 0.1
+# Mean correlations that differ by less differ by the rounding of their sums: of n models, tau itself moves in steps of
+# 1/n², and no population has 10⁵.
+_ROUNDING = 1e-12
+# The metric that the benchmark study doubts.
+_SUSPECT = "classwise_equal_mass_ece"
+
+
+def _pair_draws(population: Population, values: Floats, tag: str, top: int) -> dict[tuple[int, int], Floats]:
+    """Kendall's correlation of each pair of columns among the first models, in resamples; none of too few models."""
+    if top < FEWEST:
+        return {}
+    rows = population.resampling.rows(len(values), tag=tag, top=top)
+    pairs = combinations(range(values.shape[1]), 2)
+    return {(i, j): kendall_draws(values[:, i], values[:, j], rows) for i, j in pairs}
+
+
+def across_datasets(population: Population) -> Draft | str:
+    """Kendall's correlation of the metric between data sets, for all models and for the most accurate."""
+    names = [sheet.name for sheet in population.sheets]
+    if len(names) < 2:
+        return f"The table has one data set, {names[0]}: measure the models on another one too."
+    values, score = _by_model(population)
+    n = len(values)
+    if n < LEAST:
+        return f"Only {n} models were measured on more than one data set; this needs at least {LEAST}."
+    tops = population.tops(n)
+    # The smallest of the most accurate parts, if all have an accuracy; and all.
+    tops = (*(tops[:1] if len(tops) > 1 and not np.isnan(score).any() else ()), n)
+    draft, means, pairs = Draft(models=[n]), list[Finding](), list[Finding]()
+    for top in tops:
+        mean, pairs, matrix = _correlated(population, values, names, top)
+        means.append(mean)
+        draft.findings += (mean, *(pairs if 2 < len(names) <= _PAIRS else ()))
+        draft.charts.append(matrix)
+    if len(tops) > 1:
+        draft.cautions.append(
+            "The most accurate models have the best mean rank by accuracy: the same models on all data sets."
+        )
+    draft.parts.append(_text(population, means, pairs, tops))
+    return draft
+
+
+def _by_model(population: Population) -> tuple[Floats, Floats]:
+    """The metric of models with two data sets or more, the most accurate first; and what they are sorted by."""
+    values = population.wide(population.column)
+    if "accuracy" not in population:
+        values = values[(~np.isnan(values)).sum(axis=1) > 1]
+        return values, np.full(len(values), np.nan)
+    accuracy = population.wide("accuracy")
+    place = np.full(accuracy.shape, np.nan)
+    for column in range(accuracy.shape[1]):
+        known = ~np.isnan(accuracy[:, column])
+        _, ranks, counts = np.unique(-accuracy[known, column], return_inverse=True, return_counts=True)
+        middle = np.cumsum(counts) - counts / 2
+        place[known, column] = middle[ranks] / known.sum()
+    known = ~np.isnan(place)
+    score = np.full(len(place), np.nan)
+    np.divide(np.where(known, place, 0).sum(axis=1), known.sum(axis=1), out=score, where=known.any(axis=1))
+    order = np.argsort(score, kind="stable")
+    order = order[(~np.isnan(values[order])).sum(axis=1) > 1]
+    return values[order], score[order]
+
+
+def _correlated(
+    population: Population, values: Floats, names: list[str], top: int
+) -> tuple[Finding, list[Finding], Matrix]:
+    """The mean correlation over pairs of data sets, that of each pair, and the matrix."""
+    how, which = population.resampling, of_models(top, len(values))
+    matrix = correlations(values[:top], names, title=f"{population.label} on different data sets: {which}")
+    pairs = list(combinations(range(len(names)), 2))
+    draws = _pair_draws(population, values, f"data sets/{top}", top)
+    shared = {pair: int((~np.isnan(values[:top, list(pair)]).any(axis=1)).sum()) for pair in pairs}
+    found: list[Finding] = []
+    for i, j in pairs:
+        name, value = f"{names[i]} and {names[j]}, {which}", float(matrix.values[i, j])
+        if shared[i, j] < LEAST:
+            found.append(Finding.undefined(name, shared[i, j], f"needs at least {LEAST} shared models"))
+        elif math.isnan(value):
+            found.append(Finding.undefined(name, shared[i, j], "the same for all models on one of them"))
+        else:
+            drawn = draws.get((i, j), np.empty(0))
+            found.append(how.found(name, value, drawn, shared[i, j], "correlation", shrink=shrinkage(top)))
+    known = [pair for pair, each in zip(pairs, found, strict=True) if not math.isnan(each.value)]
+    name = f"{names[0]} and {names[1]}, {which}" if len(pairs) == 1 else f"mean over pairs of data sets, {which}"
+    if not known:
+        note = "too few models in common, or the same for all of them"
+        return Finding.undefined(name, top, note), found, matrix
+    notes = [] if len(known) == len(pairs) else [f"over the {len(known)} of {len(pairs)} pairs that have a correlation"]
+    least, most = (choose(shared[pair] for pair in known) for choose in (min, max))
+    if least < most:
+        notes.append(f"pairs have {least:,} to {most:,} models in common")
+    together = np.mean([draws[pair] for pair in known], axis=0) if draws else np.empty(0)
+    mean = float(np.mean([float(matrix.values[pair]) for pair in known]))
+    return how.found(name, mean, together, least, "correlation", "; ".join(notes), shrinkage(top)), found, matrix
+
+
+def _text(population: Population, means: list[Finding], pairs: list[Finding], tops: tuple[int, ...]) -> str:
+    """The answer; ``pairs`` are those of all models."""
+    everyone, names = means[-1], [sheet.name for sheet in population.sheets]
+    subject = f"Orders of models by {population.label}"
+    if len(names) > 2:
+        subject += f" have a mean correlation between data sets of {signed(everyone)}"
+    else:
+        subject += f" on {names[0]} and {names[1]} have a correlation of {signed(everyone)}"
+    text = f"{_verdict(everyone, pairs)} {subject} ({of_models(tops[-1], tops[-1])})."
+    if len(names) > 2 and not math.isnan(everyone.value):
+        known = [pair for pair in pairs if not math.isnan(pair.value)]
+        ends = [choose(known, key=lambda pair: pair.value) for choose in (min, max)]
+        low, high = (f"{pair.value:+.2f} ({pair.name.rpartition(', ')[0]})" for pair in ends)
+        text += f" The pairs lie between {low} and {high}."
+    if len(means) > 1:
+        text += f" Among {of_models(tops[0], tops[-1])} it is {signed(means[0])}."
+    return text
+
+
+def _verdict(mean: Finding, pairs: list[Finding]) -> str:
+    if math.isnan(mean.value):
+        return "It cannot be told."
+    clear = [pair.value for pair in pairs if pair.excludes_zero]
+    if clear and min(clear) <= -_OPPOSITE and max(clear) >= _OPPOSITE:
+        return "It depends on the data sets."
+    if not mean.excludes_zero:
+        return "No." if mean.strength == "practically no" else "It cannot be told from these models."
+    if mean.value < 0:
+        return "No, rather the opposite." if mean.value <= -_OPPOSITE else "No."
+    return "Largely." if mean.low >= 0.6 else "In part." if mean.value >= 0.3 else "Hardly."
+
+
+@dataclass(frozen=True, eq=False)
+class _Agreement:
+    """How each metric agrees with the others on a data set."""
+
+    metrics: list[str]
+    means: list[Finding]
+    matrix: Matrix
+    # Shares of resamples in which one of those that agree least does so too, and of those that agree best.
+    steadiness: tuple[float, float]
+
+    @property
+    def values(self) -> Floats:
+        return np.array([mean.value for mean in self.means])
+
+    @property
+    def lowest(self) -> list[int]:
+        return np.flatnonzero(_least(self.values)).tolist()
+
+    @property
+    def highest(self) -> list[int]:
+        return np.flatnonzero(_least(-self.values)).tolist()
+
+
+def _least(values: Floats) -> NDArray[np.bool_]:
+    """Which of the numbers (of each column) are the least but for rounding."""
+    return values <= values.min(axis=0) + _ROUNDING
+
+
+def agreement(population: Population) -> Draft | str:
+    """Kendall's correlations between metrics at the chosen bins, and the mean of each with the others."""
+    draft, lowest = Draft(), list[Finding]()
+    for sheet in population.sheets:
+        found = _agree(population, sheet)
+        if found is not None:
+            draft.findings += found.means
+            draft.parts.append(_sentence(sheet, found))
+            draft.models.append(found.matrix.n)
+            draft.draw([found.matrix])
+            lowest.append(found.means[found.lowest[0]])
+    if not draft.parts:
+        return (
+            f"Needs three metrics before scaling that differ between models, of the same {LEAST} or more; measure the "
+            "whole battery."
+        )
+    draft.begin = across(lowest, "The mean correlation of the least agreeing metric")
+    draft.cautions.append(
+        "Metrics of a model share their test samples, so chance makes them agree more than their true values do. "
+        "Agreement does not prove that they measure the right thing: NLL and Brier score also reward accuracy."
+    )
+    return draft
+
+
+def _agree(population: Population, sheet: Sheet) -> _Agreement | None:
+    columns = {m: sheet.measured(m, population.bins) for m in (*BINNED, *UNBINNED)}
+    columns = {m: c for m, c in columns.items() if c in sheet and not np.isnan(sheet[c]).all()}
+    if not columns:
+        return None
+    values = np.column_stack(sheet.complete(*columns.values()))
+    n = len(values)
+    if n < LEAST:
+        return None
+    varying = np.flatnonzero((values != values[0]).any(axis=0)).tolist()
+    if len(varying) < 3:
+        return None
+    values, metrics = values[:, varying], [list(columns)[k] for k in varying]
+    matrix = correlations(values, [LABELS[m] for m in metrics], title=f"{sheet.name}: agreement of metrics, all models")
+    draws = _pair_draws(population, values, f"metrics/{sheet.name}", n)
+    means: list[Finding] = []
+    resampled: list[Floats] = []
+    for k, metric in enumerate(metrics):
+        mean = float(matrix.values[k].sum() - 1) / (len(metrics) - 1)
+        mine = [found for pair, found in draws.items() if k in pair]
+        resampled.append(np.mean(mine, axis=0) if mine else np.empty(0))
+        name = f"{sheet.name}: {LABELS[metric]} with the other metrics, mean"
+        means.append(population.resampling.found(name, mean, resampled[-1], n, "correlation"))
+    steady = _steadiness(np.array([found.value for found in means]), np.array(resampled), n)
+    return _Agreement(metrics, means, matrix, steady)
+
+
+def _steadiness(values: Floats, resampled: Floats, n: int) -> tuple[float, float]:
+    """How often the least and the best of some numbers are so in resamples (columns) as large as the population."""
+    known = resampled[:, ~np.isnan(resampled).any(axis=0)]
+    if not known.size:
+        return math.nan, math.nan
+    whole = values[:, None] + shrinkage(n) * (known - values[:, None])
+    least, best = (float(_least(side * whole)[_least(side * values)].any(axis=0).mean()) for side in (1, -1))
+    return least, best
+
+
+def _sentence(sheet: Sheet, found: _Agreement) -> str:
+    values, lowest, best = found.values, found.lowest, found.highest
+    least = found.means[lowest[0]]
+    if len(lowest) == len(values):
+        return f"On {sheet.name}, all metrics agree alike with one another (mean correlation {signed(least)})."
+    rarely, often = (
+        ""
+        if math.isnan(share)
+        else f"; {'one of them ' * (len(places) > 1)}the {word} in {100 * share:.0f} % of the resamples"
+        for share, word, places in zip(found.steadiness, ("least", "best"), (lowest, best), strict=True)
+    )
+    text = (
+        f"On {sheet.name}, {_named(found, best)} best with the other metrics (mean correlation "
+        f"{signed(found.means[best[0]])}{often}) and {_named(found, lowest)} least ({signed(least)}{rarely})."
+    )
+    if _SUSPECT in found.metrics and found.metrics.index(_SUSPECT) not in lowest:
+        place = found.metrics.index(_SUSPECT)
+        rank = 1 + int((values < values[place] - _ROUNDING).sum())
+        text += (
+            f" {capital(LABELS[_SUSPECT])} has {signed(found.means[place])}: number {rank} of "
+            f"{len(values)} from the bottom."
+        )
+    return text
+
+
+def _named(found: _Agreement, places: list[int]) -> str:
+    """Metrics that agree alike, with the verb."""
+    names = [LABELS[found.metrics[place]] for place in places]
+    return f"{listed(names)} {'agrees' if len(names) == 1 else 'agree'}"

@@ -1,0 +1,58 @@
+"""Training classifiers that keep their confidences under attack: one loop, made of parts.
+
+Importing this room needs torch: ``pip install 'certcal[torch]'``.
+"""
+
+from __future__ import annotations
+
+from certcal._base.training_methods import METHODS
+
+try:
+    # Each of these is the objective of a method, and names its entry.
+    from certcal.lab.training import _acr, _calibrated, _catrs, _consistency, _macer, _smoothmix  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    from certcal.lab.training._calibrated import (
+        PerturbedLoss,
+        expected_log_score,
+        near_pair_margin,
+        perturbed_cross_entropy,
+    )
+    from certcal.lab.training._gradient_norms import GradientNorms, NormBox, NormGroup, gradient_norms
+    from certcal.lab.training._log import export_events, read_log
+    from certcal.lab.training._loop import Diverged, Trained, TrainingProgress, train
+    from certcal.lab.training._parts import Judged, Objective, SelectionWarning, View
+    from certcal.lab.training._recipe import Recipe, constants_of, presets, recipe
+    from certcal.lab.training._schedules import Moment, moment
+except ModuleNotFoundError as error:
+    if error.name not in ("torch", "safetensors"):
+        raise
+    raise ImportError(
+        f"certcal.lab.training needs {error.name}; install it with: pip install 'certcal[torch]'", name=error.name
+    ) from error
+
+__all__ = [
+    "METHODS",
+    "Diverged",
+    "GradientNorms",
+    "Judged",
+    "Moment",
+    "NormBox",
+    "NormGroup",
+    "Objective",
+    "PerturbedLoss",
+    "Recipe",
+    "SelectionWarning",
+    "Trained",
+    "TrainingProgress",
+    "View",
+    "constants_of",
+    "expected_log_score",
+    "export_events",
+    "gradient_norms",
+    "moment",
+    "near_pair_margin",
+    "perturbed_cross_entropy",
+    "presets",
+    "read_log",
+    "recipe",
+    "train",
+]

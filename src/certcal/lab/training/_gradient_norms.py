@@ -1,0 +1,411 @@
+"""Which samples a method's loss pulls at: gradient norms of easy and of hard samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from certcal._base.checks import InputError, whole_number
+from certcal._base.html import element, table
+from certcal._base.json import plain
+from certcal._base.text import capital, counted, three_digits
+from certcal.attacks import Target
+from certcal.binning import assign, equal_width_edges
+from certcal.data import Inputs
+from certcal.lab.training._acr import SphereNoise, label_votes
+from certcal.lab.training._parts import TrainingParts, parts_of
+from certcal.lab.training._prepare import fitted
+from certcal.lab.training._recipe import Recipe
+from certcal.lab.training._schedules import finest, generator_of, moment
+from certcal.lab.training._step import Workshop, read, some_of
+from certcal.models.devices import resolve
+from certcal.models.protocol import Outputs
+from certcal.models.torch_threads import torch_threads
+
+Floats = NDArray[np.float64]
+
+SAMPLES, DRAWS, BINS = 500, 100, 10
+# Of the boxes: between which quantiles lines, boxes and medians are.
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_NORMAL = 1.959963984540054
+_MOST = 10_000_000
+
+
+@dataclass(frozen=True)
+class NormGroup:
+    """Gradient norms of the easy samples, or of the hard ones.
+
+    Attributes
+    ----------
+    count
+        How many samples.
+    mean
+        Of their norms; None without samples.
+    standard_error
+        Of that mean, over the choice of the samples; None with fewer than two.
+
+    Examples
+    --------
+    >>> NormGroup.of(np.array([1.0, 3.0]))
+    NormGroup(count=2, mean=2.0, standard_error=1.0)
+    """
+
+    count: int
+    mean: float | None
+    standard_error: float | None
+
+    @classmethod
+    def of(cls, norms: Floats) -> NormGroup:
+        """Of some norms."""
+        return cls(
+            norms.size,
+            float(norms.mean()) if norms.size else None,
+            float(norms.std(ddof=1)) / math.sqrt(norms.size) if norms.size > 1 else None,
+        )
+
+    @property
+    def text(self) -> str:
+        """The mean with its standard error.
+
+        Examples
+        --------
+        >>> NormGroup(3, 12.345, 0.6789).text, NormGroup(1, 0.5, None).text, NormGroup(0, None, None).text
+        ('12.3 ± 0.68', '0.5', '-')
+        """
+        if self.mean is None:
+            return "-"
+        wide = "" if self.standard_error is None else f" ± {self.standard_error:.2g}"
+        return f"{three_digits(self.mean)}{wide}"
+
+    @property
+    def relative_error(self) -> float | None:
+        """The standard error as a share of the mean; None where that is undefined."""
+        return None if self.standard_error is None or not self.mean else self.standard_error / self.mean
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class NormBox:
+    """Gradient norms of the samples in one bin of p_A.
+
+    Attributes
+    ----------
+    low, high
+        Ends of the bin, of which it holds the lower one; the last bin holds both.
+    count
+        How many samples.
+    quantiles
+        Of their norms, at 5, 25, 50, 75 and 95 per cent; None without samples.
+    """
+
+    low: float
+    high: float
+    count: int
+    quantiles: tuple[float, float, float, float, float] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return plain(vars(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GradientNorms:
+    """Norms of the gradients that single samples give a method's loss: estimates, not guarantees.
+
+    Attributes
+    ----------
+    method
+        Whose loss.
+    sigma
+        Of the noise.
+    draws
+        From how many noisy copies p_A is estimated.
+    index
+        Which samples of the data, ascending.
+    p_a
+        Share of the noisy copies of each sample that the network gives its true label.
+    norms
+        ℓ2 norm of each sample's gradient with respect to all trained weights.
+    plain
+        The same with Gaussian noise as it was drawn, for a method that attacks its noise; else None.
+
+    Examples
+    --------
+    >>> p_a, norms = np.array([0.1, 0.5, 0.9, 1.0]), np.array([8.0, 3.0, 1.0, 3.0])
+    >>> found = GradientNorms("gaussian", 0.5, 100, np.arange(4), p_a, norms)
+    >>> found.easy.mean, found.hard.mean, found.even, found.ratio
+    (2.0, 8.0, 1, 0.25)
+    """
+
+    method: str
+    sigma: float
+    draws: int
+    index: NDArray[np.int64]
+    p_a: Floats
+    norms: Floats
+    plain: Floats | None = None
+
+    def __len__(self) -> int:
+        return self.p_a.size
+
+    @cached_property
+    def easy(self) -> NormGroup:
+        """Samples with p_A > ½."""
+        return NormGroup.of(self.norms[self.p_a > 0.5])
+
+    @cached_property
+    def hard(self) -> NormGroup:
+        """Samples with p_A < ½."""
+        return NormGroup.of(self.norms[self.p_a < 0.5])
+
+    @property
+    def even(self) -> int:
+        """Samples with p_A = ½ exactly, which count as neither."""
+        return len(self) - self.easy.count - self.hard.count
+
+    @property
+    def ratio(self) -> float | None:
+        """Mean norm of the easy samples over that of the hard ones; None without one of them, or if theirs is 0."""
+        easy, hard = self.easy.mean, self.hard.mean
+        return None if easy is None or not hard else easy / hard
+
+    @property
+    def ratio_interval(self) -> tuple[float, float] | None:
+        """Approximate 95 % interval of the ratio, over the choice of the samples.
+
+        By the delta method for the logarithm of the ratio, whose variance is the sum of the squared relative standard
+        errors of both means. The level holds as the numbers of easy and of hard samples grow. None where it is
+        undefined: fewer than two of either, or a mean of 0.
+        """
+        ratio, easy, hard = self.ratio, self.easy.relative_error, self.hard.relative_error
+        if ratio is None or easy is None or hard is None:
+            return None
+        wide = _NORMAL * math.hypot(easy, hard)
+        return ratio * math.exp(-wide), ratio * math.exp(wide)
+
+    @property
+    def ratio_text(self) -> str:
+        """The ratio with its interval."""
+        interval = self.ratio_interval
+        if self.ratio is None:
+            return "-"
+        within = "" if interval is None else f" ({three_digits(interval[0])} to {three_digits(interval[1])})"
+        return f"{three_digits(self.ratio)}{within}"
+
+    @cached_property
+    def bins(self) -> tuple[NormBox, ...]:
+        """Distribution of the norms by tenths of p_A."""
+        edges = equal_width_edges(BINS)
+        place = assign(self.p_a, edges)
+        return tuple(_box(edges, where, self.norms[place == where]) for where in range(BINS))
+
+    @cached_property
+    def before(self) -> GradientNorms | None:
+        """The same samples with the noise as it was drawn, for a method that attacks its noise; else None."""
+        return None if self.plain is None else replace(self, norms=self.plain, plain=None)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in short."""
+        ratio, interval = self.ratio, self.ratio_interval
+        if ratio is None:
+            missing = [name for name in ("easy", "hard") if getattr(self, name).count == 0]
+            why = f"no sample is {missing[0]}" if missing else "the hard samples have gradients of 0"
+            return f"There is no ratio of gradient norms for {self.method}: {why}."
+        within = f", 95 % interval {three_digits(interval[0])} to {three_digits(interval[1])}" if interval else ""
+        return (
+            f"{capital(self.method)}'s mean gradient norm on easy samples is {three_digits(ratio)} times that on hard "
+            f"ones{within}; an estimate, not a guarantee."
+        )
+
+    @property
+    def statement(self) -> str:
+        """The sentence, and how many samples are easy and hard by which draws."""
+        even = f", {self.even} neither" if self.even else ""
+        how = f"by {counted(self.draws, 'draw')} at sigma {self.sigma:g}" if self.sigma else "without noise"
+        text = (
+            f"{self.sentence} Of {counted(len(self), 'sample')}, {self.easy.count:,} are easy (p_A > 1/2) and "
+            f"{self.hard.count:,} hard (p_A < 1/2){even}, {how}."
+        )
+        if self.before is not None and self.before.ratio is not None:
+            text += f" With the noise as drawn, before its attack, the ratio is {three_digits(self.before.ratio)}."
+        return text
+
+    @property
+    def ways(self) -> dict[str, GradientNorms]:
+        """The norms by what was done to the noise: two for a method that attacks it."""
+        return {"mean norm": self} if self.before is None else {"before the attack": self.before, "as trained": self}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, without the arrays."""
+        return {
+            "type": "gradient_norms",
+            "method": self.method,
+            "sigma": self.sigma,
+            "draws": self.draws,
+            "n": len(self),
+            **self._numbers(),
+            "even": self.even,
+            "before_attack": None if self.before is None else self.before._numbers(),
+            "sentence": self.sentence,
+        }
+
+    def _numbers(self) -> dict[str, Any]:
+        return {
+            "easy": self.easy.to_dict(),
+            "hard": self.hard.to_dict(),
+            "ratio": self.ratio,
+            "ratio_interval": None if self.ratio_interval is None else list(self.ratio_interval),
+            "bins": [box.to_dict() for box in self.bins],
+        }
+
+    def __repr__(self) -> str:
+        ratio = "undefined" if self.ratio is None else three_digits(self.ratio)
+        return f"GradientNorms({self.method!r}, easy={self.easy.count}, hard={self.hard.count}, ratio={ratio})"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, each.easy.text, each.hard.text, each.ratio_text) for name, each in self.ways.items()]
+        header = ["", f"easy ({self.easy.count:,})", f"hard ({self.hard.count:,})", "easy / hard"]
+        caption = f"Gradient norms of {self.method}'s loss, sample by sample"
+        shown = table(header, rows, caption, numeric=(1, 2, 3), row_headers=True)
+        return element("div", shown, element("p", self.sentence))
+
+
+def _box(edges: Floats, place: int, norms: Floats) -> NormBox:
+    found = None
+    if norms.size:
+        fifth, first, median, third, last = (float(each) for each in np.quantile(norms, QUANTILES))
+        found = fifth, first, median, third, last
+    return NormBox(float(edges[place]), float(edges[place + 1]), norms.size, found)
+
+
+def gradient_norms(
+    network: nn.Module,
+    inputs: Inputs,
+    recipe: Recipe,
+    *,
+    samples: int = SAMPLES,
+    draws: int = DRAWS,
+    seed: int = 0,
+    outputs: Outputs | None = None,
+    device: str = "auto",
+    progress: Callable[[int, int], object] | None = None,
+) -> GradientNorms:
+    """How strongly easy and hard samples pull at the weights of a network, by the loss of a training method.
+
+    The norm of the gradient that a sample gives is a proxy of its weight in training (Sun et al. 2025, §4.3, Table 2).
+    For a random part of the data this estimates p_A, the share of noisy copies that get their true label, and takes
+    the ℓ2 norm of the gradient of the method's own loss of that one sample with respect to all trained weights. Noise,
+    adversary and whatever else the method does are those of a step of training, with the numbers of its last epoch.
+
+    What is left out: the network is in evaluation mode, so that batch normalisation does not mix samples and nothing
+    is dropped out; augmentation; weight decay, which no sample causes; and how often a method that weighs its samples
+    draws each. All samples of the data can be chosen, also those that the method would discard.
+
+    What is random: which samples are taken (all, where there are no more), the draws for p_A, and the noise of the
+    loss, which is drawn once per sample. A sample near p_A = ½ may be taken for easy or hard by chance.
+
+    Parameters
+    ----------
+    network
+        The network, trained or on the way; it stays as it is.
+    inputs
+        Data, usually those it was trained on.
+    recipe
+        What it is trained with. The noise and σ are the recipe's.
+    samples
+        How many samples to take at most.
+    draws
+        Noisy copies of each for p_A. Without noise p_A is 1 where the network is right, else 0.
+    seed
+        Of everything random.
+    outputs
+        What the network returns, ``"logits"`` or ``"probabilities"``; needed unless it has an attribute ``outputs``.
+    device
+        Where to compute; see :func:`certcal.models.devices.resolve`.
+    progress
+        Called now and then with the number of samples done and of all.
+
+    Examples
+    --------
+    >>> from certcal.models.networks import MLP
+    >>> from certcal.lab.training import gradient_norms, recipe
+    >>> data = Inputs.from_arrays([[0.0, 1.0], [1.0, 0.0]] * 8, [1, 0] * 8)
+    >>> found = gradient_norms(MLP(2, (8,), classes=2), data, recipe("gaussian", sigma=0.5), samples=10)
+    >>> len(found), found.easy.count + found.hard.count + found.even
+    (10, 10)
+    """
+    remedy = f"pass a whole number from 1 to {_MOST}"
+    samples, draws = (
+        whole_number(each, 1, _MOST, name, remedy) for each, name in ((samples, "samples"), (draws, "draws"))
+    )
+    seed = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
+    workshop = fitted(network, inputs, recipe, outputs=outputs, device=resolve(device))
+    if recipe.together:
+        raise InputError(
+            f"{recipe.method} attacks a whole batch together, so that one sample has no loss of its own; compare "
+            "gradients of easy and hard samples by another method, such as smoothadv"
+        )
+    index, copies = _chosen(len(inputs), samples, seed), draws if recipe.sigma else 1
+    with torch_threads():
+        p_a = _p_a(workshop, index, copies, seed)
+        parts = parts_of(recipe)
+        every = [parts]
+        if isinstance(parts.noise, SphereNoise):
+            every.append(replace(parts, noise=parts.noise.drawn))
+        norms = _norms(workshop, every, index, seed, progress)
+    norms.flags.writeable = p_a.flags.writeable = False
+    plain = norms[1] if len(norms) > 1 else None
+    return GradientNorms(recipe.method, recipe.sigma, copies, index.numpy(), p_a, norms[0], plain)
+
+
+def _chosen(count: int, samples: int, seed: int) -> Tensor:
+    if samples >= count:
+        return torch.arange(count)
+    order = torch.randperm(count, generator=generator_of("gradient norms: samples", seed))
+    return order[:samples].sort().values
+
+
+def _p_a(workshop: Workshop, index: Tensor, draws: int, seed: int) -> Floats:
+    target = Target(workshop.network.eval(), workshop.outputs)
+    generator = generator_of("gradient norms: votes", seed, device=workshop.device)
+    inputs, labels = some_of(workshop.inputs, index), workshop.labels[index]
+    with torch.no_grad():
+        votes = label_votes(target, inputs, labels, workshop.recipe.sigma, draws, generator)
+    return votes.numpy().astype(np.float64) / draws
+
+
+def _norms(
+    workshop: Workshop,
+    every: Sequence[TrainingParts],
+    index: Tensor,
+    seed: int,
+    progress: Callable[[int, int], object] | None,
+) -> Floats:
+    """Norms (ways, n) of each sample's gradient, in each way from the same generator."""
+    now = moment(workshop.recipe, workshop.recipe.epochs - 1)
+    norms, kind = np.empty((len(every), index.numel())), finest(workshop.device)
+    for place, sample in enumerate(index):
+        for way, parts in enumerate(every):
+            generator = generator_of("gradient norms: noise", seed, int(sample), device=workshop.device)
+            judged = workshop.loss(parts, now, *workshop.samples(sample[None], None), generator, dropout=None)
+            squares = [each.to(kind).square().sum() for each in workshop.gradients(judged)]
+            norms[way, place] = math.sqrt(sum(read(torch.stack(squares))))
+        if not np.isfinite(norms[:, place]).all():
+            raise InputError(
+                f"the gradient of inputs[{int(sample)}] is not finite; pass a network with finite weights and outputs"
+            )
+        if progress is not None:
+            progress(place + 1, index.numel())
+    return norms

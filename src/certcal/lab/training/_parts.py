@@ -1,0 +1,293 @@
+"""The parts that a training loop is made of: noise, adversary, objective and selection; and those of every method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from certcal._base.training_methods import METHODS
+from certcal.attacks import ADVERSARIES, Adversary, Found, Target
+from certcal.lab.training._schedules import Moment, drawn, generator_of
+
+if TYPE_CHECKING:
+    from certcal.lab.training._recipe import Recipe
+
+
+# --- noise: what is added to the inputs of a piece before the network sees them ------------------------------------
+
+
+class Noise(Protocol):
+    """Draws the noise of a piece. It may look at the network, which is in evaluation mode without gradients."""
+
+    def __call__(
+        self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
+    ) -> Tensor | None:
+        """Noise (draws, n, …) for inputs (n, …), or None for none."""
+        ...
+
+
+@dataclass(frozen=True)
+class GaussianNoise:
+    """Independent Gaussian noise of the epoch's σ; none while that is 0."""
+
+    draws: int = 1
+
+    def __call__(
+        self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
+    ) -> Tensor | None:
+        if moment.sigma == 0:
+            return None
+        return drawn(torch.randn, (self.draws, *inputs.shape), generator, inputs).mul_(moment.sigma)
+
+
+class Scout(Protocol):
+    """Looks ahead for an objective: whatever must be found out with the network fixed and in evaluation mode."""
+
+    def __call__(
+        self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
+    ) -> Any:
+        """What the objective finds as ``view.scouted``, without history."""
+        ...
+
+
+# --- selection: which samples an epoch is made of -------------------------------------------------------------------
+
+
+class SelectionWarning(UserWarning):
+    """A class of which a selection left no sample. The text says which, from which epoch on, and what to try."""
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What a selection may look at."""
+
+    target: Target
+    inputs: Any  # a tensor, or what is read when it is indexed
+    labels: Tensor
+    moment: Moment
+    seed: int
+    device: torch.device | str = "cpu"
+    judge: Target | None = None  # another network than the one in training, for once-and-for-all decisions
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """A generator for this epoch; another purpose gives another."""
+        return generator_of(f"selection {purpose}", self.seed, self.moment.epoch, device=self.device)
+
+
+class SampleSelection(Protocol):
+    """Weighs the samples at the beginning of every epoch.
+
+    The weights are all that is remembered from epoch to epoch, and they are part of every checkpoint.
+    """
+
+    def __call__(self, weights: Tensor, look: Look) -> Tensor:
+        """New weights (n,) from those of the epoch before, which are 1 at first.
+
+        A sample of weight 0 is left out of the epoch. If the others' weights differ, they are drawn in proportion.
+        """
+        ...
+
+
+def lost_classes(weights: Tensor, labels: Tensor) -> list[int]:
+    """Classes that have samples, but none of weight above 0."""
+    everything = torch.bincount(labels)
+    left = torch.bincount(labels[weights > 0], minlength=everything.numel())
+    return [int(each) for each in ((everything > 0) & (left == 0)).nonzero().flatten()]
+
+
+def selected(weights: Tensor, labels: Tensor) -> dict[str, Any]:
+    """What the log says of a selection."""
+    lost = lost_classes(weights, labels)
+    kept = int((weights > 0).sum()) / weights.numel()
+    return {"kept": kept, "largest_weight": float(weights.max()), **({"lost_classes": lost} if lost else {})}
+
+
+# --- objective: what the weights descend on --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What an objective sees of a piece.
+
+    Attributes
+    ----------
+    target
+        The network in training mode, with the piece's noise.
+    clean, labels
+        The samples.
+    found
+        What the adversary made of them; the clean inputs themselves without one.
+    moment
+        The numbers of the epoch.
+    generator
+        For this piece, for objectives that are random themselves; of the network's device, where that has generators.
+    scouted
+        What the method's scout found out with the network fixed; None without one.
+    """
+
+    target: Target
+    clean: Tensor
+    labels: Tensor
+    found: Found
+    moment: Moment
+    generator: torch.Generator
+    scouted: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """An objective's answer.
+
+    Attributes
+    ----------
+    loss
+        One number, the mean over the piece, with its history.
+    log_probabilities
+        (n, classes), from which the accuracy that is logged is taken.
+    """
+
+    loss: Tensor
+    log_probabilities: Tensor
+
+
+class Objective(Protocol):
+    """From what there is of a piece to the loss of the weights."""
+
+    def __call__(self, view: View) -> Judged:
+        """The loss."""
+        ...
+
+
+@dataclass(frozen=True)
+class SmoothedCrossEntropy:
+    """Cross entropy of the average over the draws: equation (7) of Emde et al."""
+
+    def __call__(self, view: View) -> Judged:
+        log_probabilities = view.target.log_probabilities(view.found.inputs)
+        return Judged(functional.nll_loss(log_probabilities, view.labels), log_probabilities)
+
+
+@dataclass(frozen=True)
+class MeanCrossEntropy:
+    """Mean over the draws of their cross entropies, an upper bound of the average's: Salman et al. (2019)'s code."""
+
+    def __call__(self, view: View) -> Judged:
+        every = view.target.draw_log_probabilities(view.found.inputs)
+        loss = functional.nll_loss(every.flatten(0, 1), view.labels.repeat(every.shape[0]))
+        return Judged(loss, mean_log(every))
+
+
+@dataclass(frozen=True)
+class MixedLoss:
+    """η·CE + (1 - η)·calibration error of the adversary, its bins held fixed: ACCE-ACT* (appendix J.4.2).
+
+    The calibration error is that of equation (5), with its 1/N: at most 1. The paper takes η from .8 to .99 because its
+    own "may be magnitudes larger than the CE", which only the sum over the batch can be; so the same η gives the
+    calibration less weight here, unless ``sums`` takes the sum. Where there was no adversary (ε = 0), the loss is the
+    cross entropy alone.
+    """
+
+    mix: float = 0.9
+    entropy: Objective = field(default_factory=SmoothedCrossEntropy)
+    sums: bool = False
+
+    def __call__(self, view: View) -> Judged:
+        judged = self.entropy(view)
+        if view.found.calibration is None:
+            return judged
+        # From one forward pass: of the average over the draws, whichever cross entropy it is mixed with.
+        calibration = view.found.calibration(judged.log_probabilities) * (view.labels.shape[0] if self.sums else 1)
+        return Judged(self.mix * judged.loss + (1 - self.mix) * calibration, judged.log_probabilities)
+
+
+def mean_log(every: Tensor) -> Tensor:
+    """Log probabilities of the average over the draws, from those of every draw (draws, n, classes)."""
+    return torch.logsumexp(every, 0) - math.log(every.shape[0])
+
+
+LOSSES: dict[str, Callable[[], Objective]] = {"smoothed": SmoothedCrossEntropy, "draws": MeanCrossEntropy}
+
+
+# --- all parts of a method --------------------------------------------------------------------------------------------
+
+MakeAdversary = Callable[[Moment], Adversary]
+
+
+@dataclass(frozen=True)
+class TrainingParts:
+    """What a training loop is made of; None for a part that a method does without."""
+
+    noise: Noise | None
+    objective: Objective
+    adversary: MakeAdversary | None = None
+    selection: SampleSelection | None = None
+    scout: Scout | None = None
+
+
+class Constants:
+    """Base of a method's own constants: frozen dataclasses with defaults, named after the method's entry."""
+
+    of: ClassVar[dict[str, type[Any]]] = {}
+
+    def __init_subclass__(cls, method: str | None = None) -> None:
+        if method is not None:
+            Constants.of[method] = cls
+
+    def parts(self, recipe: Recipe) -> TrainingParts:
+        """What the loop is made of."""
+        raise NotImplementedError
+
+    def fits(self, recipe: Recipe) -> None:
+        """Raise unless the constants go together with the rest of a recipe."""
+
+    # What a training by the method can be given besides its data: "judge", "soft".
+    takes: ClassVar[tuple[str, ...]] = ()
+    two_classes: ClassVar[bool] = False  # whether it is for networks with two classes only
+
+    def can_begin(self, recipe: Recipe, started: bool) -> None:
+        """Raise unless training can begin; ``started`` if it does so, or judges, with weights trained before."""
+
+    def _set(self, **checked: Any) -> None:
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+
+def parts_of(recipe: Recipe) -> TrainingParts:
+    """The parts of a recipe's method."""
+    if recipe.own is not None:
+        return recipe.own.parts(recipe)
+    objective = objective_of(recipe)
+    if METHODS[recipe.method].mixes:
+        objective = MixedLoss(recipe.mix, objective, METHODS[recipe.method].sums)
+    noise = GaussianNoise(recipe.draws) if recipe.sigma else None
+    return TrainingParts(noise, objective, adversary_of(recipe))
+
+
+def objective_of(recipe: Recipe) -> Objective:
+    """The recipe's loss: by its name, or an objective of your own."""
+    return LOSSES[recipe.loss]() if isinstance(recipe.loss, str) else recipe.loss
+
+
+def adversary_of(recipe: Recipe) -> MakeAdversary | None:
+    """From the numbers of an epoch to the recipe's adversary."""
+    chosen: Any = METHODS[recipe.method].adversary if recipe.adversary is None else recipe.adversary
+    if not isinstance(chosen, str):
+        return None if chosen is None else lambda moment: chosen
+    kind: Any = ADVERSARIES[chosen]
+
+    def made(moment: Moment) -> Adversary:
+        known = {
+            **{"steps": recipe.attack_steps, "scale": recipe.attack_scale, "bins": recipe.bins},
+            **{"sigma": moment.sigma or None, "rho": recipe.rho, "rho_growth": recipe.rho_growth},
+            "assignment_rate": recipe.assignment_rate,
+        }
+        names = [each.name for each in fields(kind)]
+        return kind(**{name: value for name, value in known.items() if name in names and value is not None})
+
+    return made

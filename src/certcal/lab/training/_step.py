@@ -1,0 +1,341 @@
+# pyright: reportUnknownMemberType=false
+# The annotations of torch.random are incomplete.
+"""One step: noise, adversary, loss and gradients of each piece of a batch, their sum, and the weights that move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.optim.adam import adam
+from torch.optim.sgd import sgd
+
+from certcal._base.checks import InputError
+from certcal.attacks import Adversary, Ball, Found, Target
+from certcal.data.rows import Rows
+from certcal.lab.training._augment import augmented
+from certcal.lab.training._parts import Judged, TrainingParts, View, parts_of
+from certcal.lab.training._recipe import Recipe
+from certcal.lab.training._schedules import Moment, generator_of, moment, seed_of
+from certcal.models.protocol import Outputs
+
+if TYPE_CHECKING:
+    from certcal.lab.training._recipe import Recipe
+
+_KINDS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+# A piece's number, and the numbers of its samples.
+Numbered = tuple[int, Tensor]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where training is: the epoch, the step, and what a loss in float16 is multiplied by."""
+
+    epoch: int
+    step: int
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class PieceResult:
+    """What a piece gives: its mean loss and how many are right (2,), gradients times the scale, and buffers."""
+
+    numbers: Tensor
+    gradients: Sequence[Tensor]
+    buffers: Sequence[Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult:
+    """What a batch gives: the mean loss, how many are right, and what the network should take over."""
+
+    loss: float
+    correct: int
+    finite: bool  # whether all gradients are
+    gradients: Sequence[Tensor]
+    buffers: Sequence[Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadInputs:
+    """Inputs that are read when they are indexed, as a tensor is; all of them, or those of some numbers."""
+
+    rows: Rows
+    chosen: Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of all inputs of the data."""
+        return self.rows.shape
+
+    def __getitem__(self, index: Tensor | slice) -> Tensor:
+        wanted = index if self.chosen is None else self.chosen[index]
+        return torch.tensor(self.rows[wanted if isinstance(wanted, slice) else wanted.numpy()])
+
+
+def some_of(inputs: Tensor | ReadInputs, index: Tensor) -> Tensor | ReadInputs:
+    """Inputs by their numbers, which are read later where all of them are."""
+    return inputs[index] if isinstance(inputs, Tensor) else ReadInputs(inputs.rows, index)
+
+
+@dataclass(frozen=True, eq=False)
+class Workshop:
+    """A network with its data and parts, which can work on any piece of any step.
+
+    What a piece gives depends on the weights, the recipe and the piece's number only, so it does not matter where it
+    is worked on. The data are here, the network on its device.
+    """
+
+    network: nn.Module
+    outputs: Outputs
+    recipe: Recipe
+    inputs: Tensor | ReadInputs
+    labels: Tensor
+    # Given by whoever trains: what samples should be predicted as (n, classes), and who judges them instead.
+    soft: Tensor | None = None
+    judge: nn.Module | None = None
+
+    @property
+    def trained(self) -> list[nn.Parameter]:
+        """The weights that are trained."""
+        return [weight for weight in self.network.parameters() if weight.requires_grad]
+
+    @property
+    def buffers(self) -> list[Tensor]:
+        """The network's buffers."""
+        return list(self.network.buffers())
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return next(self.network.parameters()).device
+
+    def cut(self, batch: Tensor) -> list[Numbered]:
+        """A batch, given by the numbers of its samples, in pieces."""
+        return list(enumerate(torch.tensor_split(batch, self.recipe.pieces)))
+
+    def step(self, place: Place, batch: Tensor) -> StepResult:
+        """What a batch gives."""
+        cut = self.cut(batch)
+        return self.combined(self.work(place, cut), [index.numel() for _, index in cut], place.scale)
+
+    def work(self, place: Place, cut: Sequence[Numbered]) -> list[PieceResult]:
+        """What some pieces give, one after the other, each from the same buffers."""
+        start = [buffer.clone() for buffer in self.buffers]
+        found: list[PieceResult] = []
+        for numbered in cut:
+            judged, numbers = self.piece(place, numbered)
+            gradients = self.gradients(judged, place.scale)
+            found.append(PieceResult(numbers, gradients, [buffer.clone() for buffer in self.buffers]))
+            restore(self.buffers, start)
+        return found
+
+    def piece(self, place: Place, numbered: Numbered) -> tuple[Judged, Tensor]:
+        """The loss of a piece, and as numbers that loss and how many are right."""
+        (piece, index), recipe = numbered, self.recipe
+        counters = recipe.seed, place.step, piece
+        inputs, labels = self.samples(index, place.step)
+        generator = generator_of("piece", *counters, device=self.device)
+        now, parts = moment(recipe, place.epoch), parts_of(recipe)
+        if self.soft is not None:
+            parts = replace(parts, scout=replace(cast("Any", parts.scout), soft=self.soft[index].to(self.device)))
+        judged = self.loss(parts, now, inputs, labels, generator, seed_of("network", *counters))
+        correct = (judged.log_probabilities.detach().argmax(1) == labels).sum()
+        return judged, torch.stack([judged.loss.detach().float(), correct.float()])
+
+    def samples(self, index: Tensor, step: int | None) -> tuple[Tensor, Tensor]:
+        """Some samples with their labels, where the network is; augmented as in a step of training, if one is given."""
+        inputs, labels = self.inputs[index].to(self.device), self.labels[index].to(self.device)
+        if step is None:
+            return inputs, labels
+        box, recipe = self.recipe.box, self.recipe
+        black = 0.0 if box is None else min(max(0.0, box[0]), box[1])
+        return augmented(inputs, index, recipe.augment, recipe.seed, step, black), labels
+
+    def loss(
+        self,
+        parts: TrainingParts,
+        now: Moment,
+        inputs: Tensor,
+        labels: Tensor,
+        generator: torch.Generator,
+        dropout: int | None,
+    ) -> Judged:
+        """The loss of some samples; without a seed for dropout the network is in evaluation mode."""
+        kind = _KINDS.get(self.recipe.precision)
+        with torch.autocast(self.device.type, dtype=kind, enabled=kind is not None):
+            target, found, scouted = self._attacked(parts, now, inputs, labels, generator)
+            if dropout is not None:
+                self.network.train()
+                torch.manual_seed(dropout)  # for dropout and the like
+            judged = parts.objective(View(target, inputs, labels, found, now, generator, scouted))
+        if not isinstance(self.recipe.loss, str):
+            _check_judged(self.recipe.loss, judged, labels)
+        return judged
+
+    def gradients(self, judged: Judged, scale: float = 1.0) -> tuple[Tensor, ...]:
+        """Gradients of the weights that are trained."""
+        loss = judged.loss if scale == 1 else judged.loss * scale
+        return torch.autograd.grad(loss, self.trained, allow_unused=True, materialize_grads=True)
+
+    def _attacked(
+        self, parts: TrainingParts, now: Moment, inputs: Tensor, labels: Tensor, generator: torch.Generator
+    ) -> tuple[Target, Found, Any]:
+        """The target with its noise, and what adversary and scout find, the network being fixed in evaluation mode."""
+        trained = self.trained
+        self.network.eval()
+        for weight in trained:
+            weight.requires_grad_(False)
+        try:
+            target, found = Target(self.network, self.outputs), Found(inputs)
+            if parts.noise is not None:
+                target = replace(target, noise=parts.noise(target, inputs, labels, now, generator))
+            if parts.adversary is not None and now.epsilon:
+                ball = Ball(now.epsilon, self.recipe.norm, self.recipe.box)
+                found = self._found(parts.adversary(now), target, inputs, labels, ball)
+            scouted = None if parts.scout is None else parts.scout(target, inputs, labels, now, generator)
+            return target, found, scouted
+        finally:
+            for weight in trained:
+                weight.requires_grad_(True)
+
+    def _found(self, adversary: Adversary, target: Target, inputs: Tensor, labels: Tensor, ball: Ball) -> Found:
+        """What an adversary finds; one of your own is checked."""
+        found = adversary(target, inputs, labels, ball, keep="last")
+        if self.recipe.adversary is None or isinstance(self.recipe.adversary, str):
+            return found
+        name = type(adversary).__name__
+        if not isinstance(found, Found):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"{name} returned a {type(found).__name__}; return certcal.attacks.Found(inputs)")
+        return replace(found, inputs=ball.checked(name, inputs, found.inputs))
+
+    def combined(self, pieces: Sequence[PieceResult], sizes: Sequence[int], scale: float) -> StepResult:
+        """The pieces' means weighted by their sizes, added in the order of the pieces, gradients without the scale."""
+        shares = [size / sum(sizes) for size in sizes]
+        gradients: list[Tensor] = []
+        for place, weight in enumerate(self.trained):
+            # In the memory order of the weights, so that later arithmetic has the same order wherever this came from.
+            whole = torch.empty_like(weight).copy_(pieces[0].gradients[place])
+            if len(pieces) > 1:
+                whole.mul_(shares[0])
+                for piece, share in zip(pieces[1:], shares[1:], strict=True):
+                    whole.add_(piece.gradients[place] * share)
+            gradients.append(whole if scale == 1 else whole.div_(scale))
+        *numbers, finite = read(torch.cat([*(piece.numbers for piece in pieces), all_finite(gradients)[None]]))
+        loss = sum(each * share for each, share in zip(numbers[::2], shares, strict=True))
+        correct = round(sum(numbers[1::2]))
+        return StepResult(loss, correct, bool(finite), gradients, self._mean_buffers(pieces, shares))
+
+    def _mean_buffers(self, pieces: Sequence[PieceResult], shares: Sequence[float]) -> Sequence[Tensor]:
+        """Each piece changed the buffers from the same start; their changes are averaged, whole numbers the first's."""
+        if len(pieces) == 1:
+            return pieces[0].buffers
+        mean: list[Tensor] = []
+        for place, start in enumerate(self.buffers):
+            if not start.is_floating_point():
+                mean.append(pieces[0].buffers[place])
+                continue
+            whole = start.clone()
+            for piece, share in zip(pieces, shares, strict=True):
+                whole.add_((piece.buffers[place] - start) * share)
+            mean.append(whole)
+        return mean
+
+
+def _check_judged(loss: Any, judged: Any, labels: Tensor) -> None:
+    """Raise unless an objective of your own returned one number and a row per sample."""
+    name = type(loss).__name__
+    if not isinstance(judged, Judged):
+        raise InputError(
+            f"{name} returned a {type(judged).__name__}; return certcal.lab.training.Judged(loss, log_probabilities)"
+        )
+    if judged.loss.ndim or not judged.loss.requires_grad:
+        raise InputError(
+            f"{name} returned a loss of shape {tuple(judged.loss.shape)}; return one number with gradients"
+        )
+    if judged.log_probabilities.ndim != 2 or len(judged.log_probabilities) != len(labels):
+        shape = tuple(judged.log_probabilities.shape)
+        raise InputError(f"{name} returned log probabilities of shape {shape}; return a row per sample")
+
+
+def read(values: Tensor) -> list[float]:
+    """Numbers as Python's, for which a device is waited for."""
+    return cast("list[float]", values.cpu().tolist())
+
+
+def all_finite(tensors: Sequence[Tensor]) -> Tensor:
+    """1 if all numbers are finite, otherwise 0, without waiting for a device."""
+    return torch.stack([torch.isfinite(each).all() for each in tensors]).all().float()
+
+
+def restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Copy values into tensors."""
+    with torch.no_grad():
+        for tensor, value in zip(tensors, values, strict=True):
+            tensor.copy_(value)
+
+
+class Optimiser:
+    """Moves weights by torch's own functions, and remembers what it needs for that, one table of tensors per weight.
+
+    torch's optimiser classes do the same arithmetic, but load its compiler at their first use, which takes seconds.
+    """
+
+    def __init__(self, recipe: Recipe, weights: Sequence[Tensor]) -> None:
+        self.recipe, self.weights = recipe, list(weights)
+        self.moments: list[dict[str, Tensor]] = [{} for _ in self.weights]
+
+    def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
+        """Move the weights against their gradients."""
+        with torch.no_grad():
+            (self._adam if self.recipe.optimiser == "adam" else self._sgd)(list(gradients), learning_rate)
+
+    def _sgd(self, gradients: list[Tensor], learning_rate: float) -> None:
+        buffers = [several.get("momentum_buffer") for several in self.moments]
+        sgd(
+            *(self.weights, gradients, buffers),
+            weight_decay=self.recipe.weight_decay,
+            momentum=self.recipe.momentum,
+            lr=learning_rate,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+        )
+        for several, buffer in zip(self.moments, buffers, strict=True):
+            if buffer is not None:
+                several["momentum_buffer"] = buffer
+
+    def _adam(self, gradients: list[Tensor], learning_rate: float) -> None:
+        for several, weight in zip(self.moments, self.weights, strict=True):
+            if not several:
+                several["step"] = torch.tensor(0.0)
+                several["exp_avg"], several["exp_avg_sq"] = torch.zeros_like(weight), torch.zeros_like(weight)
+        none: list[Tensor] = []
+        first, second, steps = ([each[name] for each in self.moments] for name in ("exp_avg", "exp_avg_sq", "step"))
+        adam(
+            *(self.weights, gradients, first, second, none, steps),
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=learning_rate,
+            weight_decay=self.recipe.weight_decay,
+            eps=1e-8,
+            maximize=False,
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that is remembered, under names."""
+        return {f"{number}/{name}": value for number, each in enumerate(self.moments) for name, value in each.items()}
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what :meth:`tensors` gave."""
+        self.moments = [{} for _ in self.weights]
+        for key, value in tensors.items():
+            number, name = key.split("/", 1)
+            weight = self.weights[int(number)].detach()
+            # Where the weight is, and in its memory order, in which it was made; the count of steps stays here.
+            kept = torch.empty_like(weight).copy_(value) if value.shape == weight.shape and name != "step" else value
+            self.moments[int(number)][name] = kept.clone()
