@@ -2,8 +2,8 @@
 
 The study of figures 3 and 4 and of table 1 in *Measuring uncertainty calibration*. The paper's figure has four
 calibration functions that its text does not print; here they are those of `certcal.lab.study.SYNTHETIC`, whose errors
-are known. Every method is repeated on fresh samples for every size, its excess over the truth is averaged, and a line is
-fitted to the logarithms. With --credit and --spam the same bounds are shown for a model's scores on real data.
+are known. Every method is repeated on fresh samples for every size, its excess over the truth is averaged, and a line
+is fitted to the logarithms. With --credit and --spam the same bounds are shown for a model's scores on real data.
 
     python experiments/measuring_calibration.py --out values.jsonl --credit credit.csv.gz --spam spam.tgz --write-docs
 

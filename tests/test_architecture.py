@@ -329,8 +329,8 @@ def test_every_arrow_between_rooms_goes_down() -> None:
 
 
 def test_torch_is_at_home_in_the_baselines_of_worst_cases(tmp_path: Path) -> None:
-    (tmp_path / "worst_case" / "baselines").mkdir(parents=True)
-    (tmp_path / "worst_case" / "baselines" / "admm.py").write_text("import torch")
+    (tmp_path / "lab" / "baselines").mkdir(parents=True)
+    (tmp_path / "lab" / "baselines" / "admm.py").write_text("import torch")
     assert violations(tmp_path) == []
 
 
