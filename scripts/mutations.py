@@ -58,14 +58,14 @@ MUTATIONS = (
     # ----------------------------------------------------------------------------------------------- arguments
     mutation(
         "arguments: one of a wrong type is not named",
-        "_arguments.py",
+        "_base/arguments.py",
         "and not _fits(value, hint):",
         "and False:",
         "tests/test_wrong_calls.py::test_a_wrong_argument_is_a_sentence",
     ),
     mutation(
         "arguments: a failure is blamed on arguments that are right",
-        "_arguments.py",
+        "_base/arguments.py",
         "        return _converts(value, operator.index if hint is int else float)",
         "        return False",
         "tests/test_wrong_calls.py::test_what_is_no_fault_of_the_arguments_stays_as_it_is",
@@ -73,7 +73,7 @@ MUTATIONS = (
     # --------------------------------------------------------------------------------------------------- files
     mutation(
         "files: those that were moved before one failed stay",
-        "_files.py",
+        "_base/files.py",
         "for place, identity, kept in reversed(moved):",
         "for place, identity, kept in ():",
         "tests/report/test_files.py::test_wherever_writing_fails_all_files_are_there_or_none",
@@ -81,7 +81,7 @@ MUTATIONS = (
     ),
     mutation(
         "files: what was replaced is not kept until all are in their places",
-        "_files.py",
+        "_base/files.py",
         "            elif len(files) > 1:",
         "            elif len(files) > 9:",
         "tests/report/test_files.py::test_wherever_writing_fails_all_files_are_there_or_none",
@@ -393,7 +393,7 @@ MUTATIONS = (
     ),
     mutation(
         "print: to the nearest digit",
-        "_rounding.py",
+        "_base/rounding.py",
         'rounded = Decimal(value).quantize(step, ROUND_CEILING if side == "upper" else ROUND_FLOOR)',
         "rounded = Decimal(value).quantize(step)",
         "tests/test_claims.py::test_printed_numbers_are_on_the_safe_side_and_within_one_unit",
@@ -692,14 +692,14 @@ MUTATIONS = (
     ),
     mutation(
         "margins: a softmax subtracts logits exactly",
-        "_margins.py",
+        "_base/margins.py",
         "sign * 2 * unit * (np.abs(each) + behind)",
         "sign * 0 * unit",
         "tests/verification/test_boxes.py::test_large_logits_that_a_softmax_rounds_stay_inside",
     ),
     mutation(
         "margins: confidences are rounded inward",
-        "_margins.py",
+        "_base/margins.py",
         "low * (1 - room) - tiny",
         "low * (1 + room)",
         "tests/verification/test_boxes.py::test_confidences_from_margins_hold_every_softmax_and_are_nearly_reached",
@@ -1276,14 +1276,14 @@ MUTATIONS = (
     # ------------------------------------------------------------------------------------------------- studies
     mutation(
         "study: designs at equal accuracy are judged by their share of all",
-        "study/questions/_architecture.py",
+        "lab/study/questions/_architecture.py",
         "shares = (np.add.reduceat(has, starts) / sizes)[kept]",
         "shares = np.full(best.size, has.mean())",
         "tests/study/test_questions_models.py::test_the_best_of_strata_are_counted_as_by_every_permutation",
     ),
     mutation(
         "study: designs at equal accuracy are those of the best of all",
-        "study/questions/_architecture.py",
+        "lab/study/questions/_architecture.py",
         "best = np.flatnonzero(lowest & np.repeat(kept, sizes))",
         "best = np.arange(int(kept.sum()))",
         "tests/study/test_questions_models.py::"

@@ -16,8 +16,8 @@ from torch.nn import functional
 import certcal
 from certcal import InputError
 from certcal.attacks import Ace, Attacked, Ball, StoppingAce, Subject, Target
-from certcal.attacks._ace import Schedule, climb, cross_entropy, lead, shortened, stopped
-from certcal.attacks._attacked import verified
+from certcal.attacks._ace import Schedule, ascend_within_label, backtrack, climb, cross_entropy, lead
+from certcal.attacks._attacked import verify_attack
 from certcal.attacks.ascent import odds_against
 from certcal.attacks.ball import Norm
 from certcal.metrics import ece, equal_mass_ece, top_label_brier_score
@@ -213,7 +213,7 @@ def test_the_final_check_gives_clean_inputs_back_where_labels_changed_or_the_obj
     about = Subject.of(trained.network, inputs, labels, box=None, batch=30)
     clean = about.predict(about.inputs)
     other = np.roll(inputs, 1, axis=0)
-    found = verified(Ace(), about, about.ball(1.0), clean, other)
+    found = verify_attack(Ace(), about, about.ball(1.0), clean, other)
     kept = labels_of(trained.network, other) == labels_of(trained.network, inputs)
     assert not kept.all()
     assert found.changed == 0
@@ -267,7 +267,7 @@ def test_the_label_of_a_smoothed_classifier_is_that_of_the_average_over_its_nois
     inputs, labels = trained.inputs[:50], trained.labels[:50]
     found = ace(trained.network, inputs, labels, epsilon=0.4, norm="l2", steps=8, sigma=0.4, draws=5, seed=3)
     about = Subject.of(trained.network, inputs, labels, norm="l2", sigma=0.4, draws=5, seed=3)
-    noise = about.attacked(slice(0, 50), torch.zeros(50)).noise
+    noise = about.model_for(slice(0, 50), torch.zeros(50)).noise
     assert noise is not None
     assert noise.shape == (5, 50, 1, 8, 8)
     assert noise.std().item() == pytest.approx(0.4, rel=0.02)
@@ -402,7 +402,7 @@ def test_one_step_agrees_with_its_naive_twin(norm: Norm) -> None:
     clean = torch.tensor(rng.random((30, 5)))
     kept, right = network(clean).argmax(1), torch.tensor(rng.random(30) < 0.7)
     signs = torch.where(right, 1.0, -1.0).double()
-    found = shortened(Target(network), clean, kept, signs, Ball(0.4, norm), 0.5, 15)
+    found = backtrack(Target(network), clean, kept, signs, Ball(0.4, norm), 0.5, 15)
     twin = [one_shortened(network, clean[i], int(kept[i]), bool(right[i]), 0.4, norm, (0.0, 1.0)) for i in range(30)]
     assert torch.allclose(found, torch.stack(twin), atol=1e-9)
     full = found - clean
@@ -447,7 +447,7 @@ def test_the_published_attack_stops_where_the_label_would_change(eta: int, omega
     clean = torch.tensor(rng.random((12, 5)))
     kept = network(clean).argmax(1)
     classes = torch.tensor(rng.integers(0, 4, 12))
-    found = stopped(Target(network), clean, kept, classes, torch.full((12,), eta), Ball(0.3, "l2"), 20, 0.5)
+    found = ascend_within_label(Target(network), clean, kept, classes, torch.full((12,), eta), Ball(0.3, "l2"), 20, 0.5)
     twin = [
         one_stopping(network, clean[i], int(kept[i]), int(classes[i]), eta, 0.3, "l2", (0.0, 1.0), 20, 0.5)
         for i in range(12)

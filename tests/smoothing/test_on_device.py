@@ -86,7 +86,7 @@ class TwoWorkers:
     remote = shares_files = True
 
     def run(self, task: Any, pieces: Iterable[Any]) -> Generator[Any]:
-        workers = [pickle.loads(pickle.dumps(task.placed(number))) for number in range(2)]
+        workers = [pickle.loads(pickle.dumps(task.on_next_device(number))) for number in range(2)]
         for worker in workers:
             worker.prepare()
         for number, piece in enumerate(pieces):

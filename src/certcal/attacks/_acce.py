@@ -11,7 +11,7 @@ from torch import Tensor
 from certcal._base.checks import positive
 from certcal.attacks._protocol import Found, Keep, Target
 from certcal.attacks.ball import Ball, wide
-from certcal.attacks.confidence import CalibrationAdversary, Watched, bin_edges, locate
+from certcal.attacks.confidence import CalibrationAdversary, HeldConfidences, bin_edges, locate
 from certcal.lab.baselines.admm_steps import (
     AdmmProgram,
     AdmmState,
@@ -80,24 +80,24 @@ class AcceAdversary(CalibrationAdversary):
 
     def __call__(self, target: Target, inputs: Tensor, labels: Tensor, ball: Ball, keep: Keep = "best") -> Found:
         """Perturbed inputs; see :class:`Adversary`."""
-        watched = Watched(labels)
+        held = HeldConfidences(labels)
         admm: Admm | None = None
 
-        def relaxed(log_probabilities: Tensor, step: int) -> Tensor:
+        def relaxed_error(log_probabilities: Tensor, step: int) -> Tensor:
             nonlocal admm
-            confidence = watched(log_probabilities)
+            confidence = held(log_probabilities)
             if admm is None:
-                admm = begin_admm(self, confidence.detach(), watched.correct, self._blocked(confidence, ball))
+                admm = begin_admm(self, confidence.detach(), held.correct, self._inaccessible_bins(confidence, ball))
             assignment = admm.state.a[0]
             admm.advance(confidence.detach())
-            return error_at(assignment, confidence, watched.correct).sum()
+            return error_at(assignment, confidence, held.correct).sum()
 
-        found = self.climb(target, inputs, ball, relaxed, self.error(watched), keep)
+        found = self.climb(target, inputs, ball, relaxed_error, self.error(held), keep)
         assert admm is not None
         final = admm.state.a[0]
-        return Found(found, lambda lp: error_at(final, watched(lp), watched.correct).sum() / inputs.shape[0])
+        return Found(found, lambda lp: error_at(final, held(lp), held.correct).sum() / inputs.shape[0])
 
-    def _blocked(self, confidence: Tensor, ball: Ball) -> Tensor:
+    def _inaccessible_bins(self, confidence: Tensor, ball: Ball) -> Tensor:
         """Bins that are inaccessible (M, N), from the clean confidences."""
         edges = bin_edges(self.bins, confidence)
         if self.sigma is None or ball.norm != "l2":

@@ -147,7 +147,7 @@ class StoppingAce(Ace):
         """Perturbed inputs; see :class:`AttackMethod`."""
         classes = labels if self.omega == "true" else model.predicted
         given = (inputs, model.predicted, classes, torch.full_like(labels, self.eta), model.ball(epsilon))
-        return stopped(model, *given, self.steps, self.rate)
+        return ascend_within_label(model, *given, self.steps, self.rate)
 
 
 @dataclass(frozen=True)
@@ -193,14 +193,14 @@ class OneStepAce:
     def run(self, model: AttackedModel, inputs: Tensor, labels: Tensor, epsilon: float) -> Tensor:
         """Perturbed inputs; see :class:`AttackMethod`."""
         signs = torch.where(model.predicted == labels, 1, -1)
-        return shortened(model, inputs, model.predicted, signs, model.ball(epsilon), self.decay, self.attempts)
+        return backtrack(model, inputs, model.predicted, signs, model.ball(epsilon), self.decay, self.attempts)
 
     def objective(self, predictions: Predictions, predicted: NDArray[np.int64]) -> NDArray[np.float64]:
         """The cross entropy of the predicted class where it is right, minus that where it is wrong."""
         return np.where(predicted == predictions.labels, 1, -1) * cross_entropy(predictions, predicted)
 
 
-def shortened(
+def backtrack(
     target: Target, clean: Tensor, kept: Tensor, signs: Tensor, ball: Ball, decay: float, attempts: int
 ) -> Tensor:
     """One step for every sample of a batch, the longest of the lengths tried that keeps the label."""
@@ -233,7 +233,7 @@ def lead(log_probabilities: Tensor, classes: Tensor) -> Tensor:
 PLATEAU = (0.1, 10, 1e-4)
 
 
-def stopped(
+def ascend_within_label(
     target: Target, clean: Tensor, kept: Tensor, classes: Tensor, signs: Tensor, ball: Ball, steps: int, rate: float
 ) -> Tensor:
     """Perturbed inputs of a batch, sealed: each sample's last point before its label would change."""

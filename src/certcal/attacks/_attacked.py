@@ -67,12 +67,12 @@ class Attacked:
     @cached_property
     def clean_predicted(self) -> NDArray[np.int64]:
         """Predicted classes of the clean inputs."""
-        return predicted(self.clean_predictions)
+        return predicted_classes(self.clean_predictions)
 
     @cached_property
     def predicted(self) -> NDArray[np.int64]:
         """Predicted classes of the perturbed inputs."""
-        return predicted(self.predictions)
+        return predicted_classes(self.predictions)
 
     @property
     def clean_probabilities(self) -> NDArray[Any]:
@@ -246,12 +246,12 @@ def perturb_each(
                 progress(len(found) * n + done, len(balls) * len(methods) * n)
 
         def run(method: AttackMethod, ball: Ball, restart: int, times: int) -> Attacked:
-            inputs, kept = np.array(subject.inputs), predicted(clean)
+            inputs, kept = np.array(subject.inputs), predicted_classes(clean)
             move = partial(_move, method, subject, ball, kept, inputs, restart)
             for part in subject.parts():
                 fitting.pieces(move, part.start, part.stop)
                 tell((restart * n + part.stop) // times)
-            return verified(method, subject, ball, clean, inputs)
+            return verify_attack(method, subject, ball, clean, inputs)
 
         for ball in balls:
             for method in methods:
@@ -276,7 +276,7 @@ def _best(
     if not better.any():
         return one, better
     inputs = np.where(better.reshape(-1, *(1,) * (one.inputs.ndim - 1)), other.inputs, one.inputs)
-    return verified(method, subject, ball, one.clean_predictions, inputs), better
+    return verify_attack(method, subject, ball, one.clean_predictions, inputs), better
 
 
 def _move(
@@ -294,11 +294,11 @@ def _move(
     clean, truth, labels = (subject.tensor(each[part]) for each in (subject.inputs, subject.labels, kept))
     keeps = bool(getattr(method, "keeps_labels", True))
     start = subject.random_start(part, labels, ball, restart, keeps) if restart else None
-    moved = method.run(subject.attacked(part, labels, start), clean, truth, ball.epsilon)
-    inputs[part] = ball.checked(method.name, torch.tensor(subject.inputs[part]), moved, first).numpy()
+    moved = method.run(subject.model_for(part, labels, start), clean, truth, ball.epsilon)
+    inputs[part] = ball.check_moved(method.name, torch.tensor(subject.inputs[part]), moved, first).numpy()
 
 
-def verified(method: AttackMethod, subject: Subject, ball: Ball, clean: Predictions, found: Floats) -> Attacked:
+def verify_attack(method: AttackMethod, subject: Subject, ball: Ball, clean: Predictions, found: Floats) -> Attacked:
     """The result of an attack, after the final float32 inputs went through the model once more.
 
     A sample whose label is not that of its clean input, or whose objective is below that of its clean input, gets its
@@ -308,7 +308,7 @@ def verified(method: AttackMethod, subject: Subject, ball: Ball, clean: Predicti
     objective, keeps = getattr(method, "objective", None), getattr(method, "keeps_labels", True)
     back = keeps & _labels_differ(clean, after)
     if objective is not None:
-        kept = predicted(clean)
+        kept = predicted_classes(clean)
         back |= objective(after, kept) < objective(clean, kept)
     if back.any():
         found = np.where(back.reshape(-1, *(1,) * (found.ndim - 1)), subject.inputs, found)
@@ -329,13 +329,13 @@ def verified(method: AttackMethod, subject: Subject, ball: Ball, clean: Predicti
 
 def _labels_differ(clean: Predictions, after: Predictions) -> NDArray[np.bool_]:
     """Whether a label is another one, by the outputs or, where these are logits, by the probabilities made of them."""
-    other = predicted(clean) != predicted(after)
+    other = predicted_classes(clean) != predicted_classes(after)
     assert clean.probabilities is not None
     assert after.probabilities is not None
     return other | (clean.probabilities.argmax(axis=1) != after.probabilities.argmax(axis=1))
 
 
-def predicted(predictions: Predictions) -> NDArray[np.int64]:
+def predicted_classes(predictions: Predictions) -> NDArray[np.int64]:
     """Predicted classes: the first of the largest outputs of each row."""
     rows = _probabilities(predictions) if predictions.logits is None else predictions.logits
     return np.asarray(rows.argmax(axis=1), np.int64)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from certcal.attacks._protocol import Found, Keep, Target
 from certcal.attacks.ascent import step_length
-from certcal.attacks.ball import Ball, placed
-from certcal.attacks.confidence import CalibrationAdversary, Watched
+from certcal.attacks.ball import Ball, to_device
+from certcal.attacks.confidence import CalibrationAdversary, HeldConfidences
 from certcal.binning import edges_for
 from certcal.worst_case.steering import Course, Steering
 
@@ -78,33 +78,33 @@ class ExactAdversary(CalibrationAdversary):
 
     def __call__(self, target: Target, inputs: Tensor, labels: Tensor, ball: Ball, keep: Keep = "best") -> Found:
         """Perturbed inputs; see :class:`Adversary`."""
-        watched = Watched(labels)
+        held = HeldConfidences(labels)
         pilot = Pilot(edges_for(self.bins, None))
         longest = step_length(ball, self.steps, self.scale)
         now = slope = inputs
 
         def log_odds(log_probabilities: Tensor, step: int) -> Tensor:
             nonlocal now
-            now = watched.log_odds(log_probabilities)
+            now = held.log_odds(log_probabilities)
             return now
 
         def move(gradient: Tensor, moved: Tensor, step: int) -> Tensor:
             nonlocal slope
             slope = gradient
-            reach = Reach.of(ball, inputs, moved, now, gradient, (self.steps - step) * longest, watched.correct)
+            reach = Reach.of(ball, inputs, moved, now, gradient, (self.steps - step) * longest, held.correct)
             return reach.towards(pilot(*reach.interval(), reach.confidence(), reach.correct), longest)
 
-        error = self.error(watched)
+        error = self.error(held)
         found = self.climb(target, inputs, ball, log_odds, error, keep, move)
         if keep == "best" and self.steps == 1:
             # All confidences up or all down, whichever adds to the gap of the batch as a whole.
-            way = (torch.sigmoid(now.detach()) - watched.correct).sum().sign()
+            way = (torch.sigmoid(now.detach()) - held.correct).sum().sign()
             together = ball.seal(inputs, inputs + ball.step(way * slope, longest))
             with torch.no_grad():
                 gains = error(target.log_probabilities(together)) > error(target.log_probabilities(found))
             found = torch.where(gains, together, found)
         signs = pilot.signs.to(inputs)
-        return Found(found, lambda at: (signs * (watched.correct - watched(at))).mean())
+        return Found(found, lambda at: (signs * (held.correct - held(at))).mean())
 
 
 class Pilot:
@@ -243,7 +243,7 @@ class Reach:
         return step if known else step.nan_to_num(0.0, 0.0, 0.0)
 
     def _on_device(self, values: Tensor) -> Tensor:
-        return placed(values, self.up.gradient.device)
+        return to_device(values, self.up.gradient.device)
 
 
 def _ways(

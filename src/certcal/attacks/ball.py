@@ -111,18 +111,18 @@ class Ball:
         several = (change != 0).flatten(1).sum(1).double()
         limit = self.epsilon * (1 - torch.where(several > 1, several + 4, 0.0) * 2.0**-52)
         scale = torch.where(size > limit, limit / size.clamp_min(_tiny(size)), 1.0)
-        found = self._rounded(clean, start + _per_sample(scale, change) * change)
+        found = self._round_inside(clean, start + _per_sample(scale, change) * change)
         over = self.lengths(clean, found) > limit
         for attempt in range(_TRIES):
             rows = over.nonzero().squeeze(1)
             if not rows.numel():
                 return found
             scale[rows] *= 1 - 2.0 ** (attempt - 22) if attempt < 21 else 0.5
-            found[rows] = self._rounded(clean[rows], start[rows] + _per_sample(scale[rows], change) * change[rows])
+            found[rows] = self._round_inside(clean[rows], start[rows] + _per_sample(scale[rows], change) * change[rows])
             over[rows] = self.lengths(clean[rows], found[rows]) > limit[rows]
         return torch.where(_per_sample(over, change), clean, found)
 
-    def checked(self, name: str, clean: Tensor, moved: Any, first: int = 0) -> Tensor:
+    def check_moved(self, name: str, clean: Tensor, moved: Any, first: int = 0) -> Tensor:
         """What an attack called ``name`` returned, if it is in ball and box; what rounding put outside is sealed.
 
         Parameters
@@ -142,7 +142,7 @@ class Ball:
             )
         moved = moved.detach().to(clean)
         if not has_doubles(clean.device):
-            return self.checked(name, clean.cpu(), moved.cpu(), first).to(clean.device)
+            return self.check_moved(name, clean.cpu(), moved.cpu(), first).to(clean.device)
         low, high = (-math.inf, math.inf) if self.box is None else self.box
         lengths, size = self.lengths(clean, moved), clean.flatten(1).abs().amax(1).double()
         beyond = torch.maximum(low - moved, moved - high).flatten(1).amax(1)
@@ -172,7 +172,7 @@ class Ball:
         rows = slightly.nonzero().squeeze(1)
         return moved.index_put((rows,), self.seal(clean[rows], moved[rows]))
 
-    def _rounded(self, clean: Tensor, moved: Tensor) -> Tensor:
+    def _round_inside(self, clean: Tensor, moved: Tensor) -> Tensor:
         rounded = moved.to(clean.dtype)
         return rounded if self.box is None else self._inside(clean, rounded, *self.box)
 
@@ -192,7 +192,7 @@ def wide(values: Tensor) -> Tensor:
     return values.double() if has_doubles(values.device) else values.cpu().double()
 
 
-def placed(values: Tensor, device: torch.device) -> Tensor:
+def to_device(values: Tensor, device: torch.device) -> Tensor:
     """A few numbers on a device; CUDA takes them without waiting for what is computed there."""
     return values.to(device, non_blocking=device.type == "cuda")
 

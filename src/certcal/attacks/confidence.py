@@ -10,21 +10,21 @@ from torch import Tensor
 
 from certcal.attacks._protocol import Found, Keep, Target
 from certcal.attacks.ascent import BatchAdversary, Score
-from certcal.attacks.ball import Ball, placed
+from certcal.attacks.ball import Ball, to_device
 from certcal.binning import edges_for
 
 
-class Watched:
+class HeldConfidences:
     """Confidences of a batch while it is attacked, with class and correctness held as they were for the clean inputs.
 
     The first log probabilities it is shown must be those of the clean inputs.
 
     Examples
     --------
-    >>> watched = Watched(torch.tensor([1, 0]))
-    >>> watched(torch.tensor([[0.25, 0.75], [0.25, 0.75]]).log())
+    >>> held = HeldConfidences(torch.tensor([1, 0]))
+    >>> held(torch.tensor([[0.25, 0.75], [0.25, 0.75]]).log())
     tensor([0.7500, 0.7500])
-    >>> watched(torch.tensor([[0.5, 0.5], [0.75, 0.25]]).log()), watched.correct
+    >>> held(torch.tensor([[0.5, 0.5], [0.75, 0.25]]).log()), held.correct
     (tensor([0.5000, 0.2500]), tensor([1., 0.]))
     """
 
@@ -55,7 +55,7 @@ class Watched:
 
 def bin_edges(bins: int, like: Tensor) -> Tensor:
     """Edges of equal-width bins in the type of the confidences."""
-    return placed(torch.as_tensor(edges_for(bins, None), dtype=like.dtype), like.device)
+    return to_device(torch.as_tensor(edges_for(bins, None), dtype=like.dtype), like.device)
 
 
 def locate(confidence: Tensor, edges: Tensor) -> Tensor:
@@ -100,12 +100,12 @@ class BrierAdversary(BatchAdversary):
 
     def __call__(self, target: Target, inputs: Tensor, labels: Tensor, ball: Ball, keep: Keep = "best") -> Found:
         """Perturbed inputs; see :class:`Adversary`."""
-        watched = Watched(labels)
+        held = HeldConfidences(labels)
 
         # Steps are normalised, so climbing |c - z| takes the steps of (c - z)², and does not stop where it is 0.
         def error(log_probabilities: Tensor, step: int = 0) -> Tensor:
-            confidence = watched(log_probabilities)
-            return (1 - 2 * watched.correct) * confidence + watched.correct
+            confidence = held(log_probabilities)
+            return (1 - 2 * held.correct) * confidence + held.correct
 
         return Found(self.climb(target, inputs, ball, error, error, keep))
 
@@ -122,12 +122,12 @@ class CalibrationAdversary(BatchAdversary):
         super().__post_init__()
         edges_for(self.bins, None)
 
-    def error(self, watched: Watched) -> Score:
+    def error(self, held: HeldConfidences) -> Score:
         """From log probabilities to the calibration error of the batch."""
 
         def score(log_probabilities: Tensor) -> Tensor:
-            confidence = watched(log_probabilities)
-            return calibration_error(confidence, watched.correct, bin_edges(self.bins, confidence))
+            confidence = held(log_probabilities)
+            return calibration_error(confidence, held.correct, bin_edges(self.bins, confidence))
 
         return score
 
@@ -163,16 +163,16 @@ class EceAdversary(CalibrationAdversary):
 
     def __call__(self, target: Target, inputs: Tensor, labels: Tensor, ball: Ball, keep: Keep = "best") -> Found:
         """Perturbed inputs; see :class:`Adversary`."""
-        watched = Watched(labels)
+        held = HeldConfidences(labels)
         signs = torch.zeros(inputs.shape[0], device=inputs.device)
 
-        def climbed(log_probabilities: Tensor, step: int) -> Tensor:
+        def signed_gaps(log_probabilities: Tensor, step: int) -> Tensor:
             nonlocal signs
-            confidence = watched(log_probabilities)
-            gap = watched.correct - confidence
+            confidence = held(log_probabilities)
+            gap = held.correct - confidence
             bins = locate(confidence, bin_edges(self.bins, confidence))
             signs = confidence.new_zeros(self.bins).index_add(0, bins, gap.detach()).sign()[bins]
             return signs * gap
 
-        found = self.climb(target, inputs, ball, climbed, self.error(watched), keep)
-        return Found(found, lambda at: (signs * (watched.correct - watched(at))).mean())
+        found = self.climb(target, inputs, ball, signed_gaps, self.error(held), keep)
+        return Found(found, lambda at: (signs * (held.correct - held(at))).mean())

@@ -143,7 +143,7 @@ class Subject:
                 raise
             raise InputError(f"epsilon is {epsilon!r}; pass a distance, at least 0") from None
 
-    def attacked(self, part: slice, predicted: Tensor, start: Tensor | None = None) -> AttackedModel:
+    def model_for(self, part: slice, predicted: Tensor, start: Tensor | None = None) -> AttackedModel:
         """What an attack is given for some of the samples, whose labels are to stay: with their noise."""
         noise = self._noise(part)
         moved = None if noise is None else self.tensor(noise)
@@ -168,7 +168,7 @@ class Subject:
         start = ball.seal(clean, clean + change)
         if not keeps:
             return start
-        model = self.attacked(part, predicted)
+        model = self.model_for(part, predicted)
         with torch.no_grad():
             for _ in range(_HALVED):
                 lost = ~(_lead(model(start), predicted) > _LEAD)

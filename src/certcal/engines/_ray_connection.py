@@ -67,17 +67,17 @@ def connected(address: str | None, cpus: int | None) -> Generator[Any, None, Non
             raise EngineError(f"{address}: this process has joined another cluster; call ray.shutdown() first")
         yield ray
     elif address is None:
-        with _started(ray, cpus):
+        with _start_private_cluster(ray, cpus):
             yield ray
     else:
         _check_answers(address)
         wait = "RAY_gcs_server_port_wait_time_s"
-        with _joined(ray, address, {wait: os.environ.get(wait, str(_SECONDS))}):
+        with _join(ray, address, {wait: os.environ.get(wait, str(_SECONDS))}):
             yield ray
 
 
 @contextmanager
-def _started(ray: Any, cpus: int | None) -> Generator[None, None, None]:
+def _start_private_cluster(ray: Any, cpus: int | None) -> Generator[None, None, None]:
     """A cluster that only this process can reach: it listens to this machine alone and asks for a password."""
     constants: Any = import_module("ray._private.ray_constants")
     if not hasattr(import_module("ray._raylet"), "AuthenticationTokenLoader"):
@@ -104,7 +104,7 @@ def _started(ray: Any, cpus: int | None) -> Generator[None, None, None]:
         before = constants.ENABLE_RAY_CLUSTER
         constants.ENABLE_RAY_CLUSTER = False  # or else Ray turns the loopback address into that of this machine
         try:
-            with _joined(ray, "local", variables, settings):
+            with _join(ray, "local", variables, settings):
                 yield
         finally:
             constants.ENABLE_RAY_CLUSTER = before
@@ -124,7 +124,7 @@ def _removed_in_any_case(folder: str) -> Generator[None, None, None]:
 
 
 @contextmanager
-def _joined(
+def _join(
     ray: Any, address: str, variables: Mapping[str, str | None], settings: Mapping[str, Any] | None = None
 ) -> Generator[None, None, None]:
     before = signal.getsignal(signal.SIGTERM)  # which Ray replaces

@@ -159,8 +159,8 @@ class _Crew:
             for _ in range(len(self.again)):
                 self._start()
             while self.again or any(slot.jobs for slot in self.slots):
-                for request in self._answered():
-                    yield from self._taken(request)
+                for request in self._collect():
+                    yield from self._outcomes_of(request)
         finally:
             for slot in self.slots:
                 self._end(slot)
@@ -188,14 +188,14 @@ class _Crew:
             request = slot.actor.work.remote(job[1])
             slot.jobs[request], self.asked[request] = job, slot
 
-    def _answered(self) -> list[Any]:
+    def _collect(self) -> list[Any]:
         requests = list(self.asked)
         patience = None if any(slot.ready for slot in self.slots) else self.patience
         if not self.ray.wait(requests, num_returns=1, timeout=patience)[0]:
             raise EngineError(self._no_room())
         return self.ray.wait(requests, num_returns=len(requests), timeout=0)[0]
 
-    def _taken(self, request: Any) -> Iterator[tuple[Any, Any]]:
+    def _outcomes_of(self, request: Any) -> Iterator[tuple[Any, Any]]:
         slot = self.asked.pop(request, None)
         if slot is None:
             return  # from a worker that was given up meanwhile

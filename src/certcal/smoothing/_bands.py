@@ -107,7 +107,7 @@ def cdf(rows: HistogramRows) -> Floats:
     """L of the band S - w with Dvoretzky, Kiefer and Wolfowitz's width w, the same at every threshold."""
     n = rows.n
     survival = np.arange(n + 1) / n - dkw_width(n, rows.level, side="lower")
-    return _weighed(rows, shift(np.maximum(survival, 0.0), rows.r))
+    return _integrate_steps(rows, shift(np.maximum(survival, 0.0), rows.r))
 
 
 def _shared_limits(rows: HistogramRows) -> LowerLimits:
@@ -123,7 +123,7 @@ def tight(rows: HistogramRows) -> Floats:
     """
     limits = _shared_limits(rows)
     limits.fill(survival_counts(rows.histogram, rows.side))
-    return _weighed(rows, limits.shifted(rows.r))
+    return _integrate_steps(rows, limits.shifted(rows.r))
 
 
 def tight_above(rows: HistogramRows) -> Floats:
@@ -137,7 +137,7 @@ def tight_above(rows: HistogramRows) -> Floats:
     limits.fill(rows.n - survival_counts(rows.histogram, rows.side))
     # The upper limit is 1 - q, with q the lower limit of the other draws, and h(1 - q) = Φ(-Φ⁻¹(q) - r).
     above = ndtr(-limits.scores[::-1] - rows.r)
-    return np.minimum(_weighed(rows, above) + 2 * SLACK, 1.0)
+    return np.minimum(_integrate_steps(rows, above) + 2 * SLACK, 1.0)
 
 
 def survival_counts(histogram: Integers, side: Side) -> Integers:
@@ -146,7 +146,7 @@ def survival_counts(histogram: Integers, side: Side) -> Integers:
     return np.cumsum(cells, axis=1)
 
 
-def _weighed(rows: HistogramRows, table: Floats) -> Floats:
+def _integrate_steps(rows: HistogramRows, table: Floats) -> Floats:
     """Σ_j (t_j - t_{j-1}) table[draws at or above t_j], per row."""
     from certcal._kernels.certificates import weigh_survival
 

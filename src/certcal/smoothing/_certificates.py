@@ -353,7 +353,7 @@ def assumptions_of(draws: Counts | Certificates, confidence: str, split: bool = 
     chosen = fixed("the seed and the number of draws")
     own = () if confidence in KINDS else (own_kind(confidence),)
     divided = (SPLIT,) if split or confidence == "tangent" else ()
-    return (NOISE[draws.noise], BATCH, chosen, *divided, *own, *_extended(draws.earlier, len(draws)))
+    return (NOISE[draws.noise], BATCH, chosen, *divided, *own, *_growth_assumption(draws.earlier, len(draws)))
 
 
 @names_wrong_types
@@ -513,7 +513,7 @@ def certified_radii(counts: Counts, level: float) -> Floats:
     return radii
 
 
-def _extended(earlier: tuple[tuple[int, int], ...], now: int) -> tuple[str, ...]:
+def _growth_assumption(earlier: tuple[tuple[int, int], ...], now: int) -> tuple[str, ...]:
     """The assumption of a run that had other sizes before, or none."""
     if not earlier:
         return ()

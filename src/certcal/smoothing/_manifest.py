@@ -315,7 +315,7 @@ def plan(sizes: Sequence[Size], n0: int, pilot: int, unit: int) -> list[Unit]:
         for stage in stages
         for rectangle in _rectangles(sizes, n0, pilot)
         if rectangle.stage == stage
-        for piece in _cut(rectangle, unit)
+        for piece in _units_of_rectangle(rectangle, unit)
     ]
 
 
@@ -362,7 +362,7 @@ def _cell(rectangle: Unit, unit: int) -> tuple[int, int]:
     return max(1, unit // draws), draws
 
 
-def _cut(rectangle: Unit, unit: int) -> Iterator[Unit]:
+def _units_of_rectangle(rectangle: Unit, unit: int) -> Iterator[Unit]:
     width, height = _cell(rectangle, unit)
     for first in range(rectangle.first, rectangle.last, width):
         last = min(first + width, rectangle.last)

@@ -117,8 +117,8 @@ def _scaled_centre(odd: int, sigma: float) -> int:
     z = Fraction(odd, 2 * LEVELS) / Fraction(sigma)
     if z > 14:  # the tail is below 2^-146
         return 1 << BITS - 1
-    half_square = _fixed(z * z / 2)
-    term = total = _fixed(z)
+    half_square = _fixed_point(z * z / 2)
+    term = total = _fixed_point(z)
     k = 0
     while term:
         k += 1
@@ -128,7 +128,7 @@ def _scaled_centre(odd: int, sigma: float) -> int:
     return (scaled + (1 << WORKING - BITS - 1)) >> (WORKING - BITS)
 
 
-def _fixed(value: Fraction) -> int:
+def _fixed_point(value: Fraction) -> int:
     return (value.numerator << WORKING) // value.denominator
 
 

@@ -73,10 +73,10 @@ def draw(
     buffers = max(2, min(threads + 2, MEMORY // block)) if threads else 1
     coming = iter(range(0, total, rows))
     own: list[Rows] = []
-    ring: deque[tuple[int, Rows, list[Future[None] | _Here]]] = deque()
-    pool = ThreadPoolExecutor(threads, "certcal-noise") if threads else _Here()
+    ring: deque[tuple[int, Rows, list[Future[None] | _InlinePool]]] = deque()
+    pool = ThreadPoolExecutor(threads, "certcal-noise") if threads else _InlinePool()
 
-    def taken() -> Rows:
+    def new_buffer() -> Rows:
         found = spare.pop() if spare and spare[-1].shape == (rows, *shape) else (host_buffer or _plain)((rows, *shape))
         own.append(found)
         return found
@@ -84,7 +84,7 @@ def draw(
     def prepare(buffer: Rows | None = None) -> None:
         first = next(coming, None)
         if first is not None:
-            made = buffer if buffer is not None else taken()
+            made = buffer if buffer is not None else new_buffer()
             flat, given = made.reshape(rows, -1), min(rows, total - first)
             ends = [given * part // parts for part in range(parts + 1)]
             ring.append((first, made, [pool.submit(fill, first + a, flat[a:b]) for a, b in pairwise(ends)]))
@@ -92,7 +92,7 @@ def draw(
     try:
         for _ in range(buffers):
             prepare()
-        counted: Future[None] | _Here | None = None
+        counted: Future[None] | _InlinePool | None = None
         while ring:
             first, buffer, filling = ring.popleft()
             for part in filling:
@@ -116,10 +116,10 @@ def _plain(shape: tuple[int, ...]) -> Rows:
     return np.empty(shape, np.float32)
 
 
-class _Here:
+class _InlinePool:
     """A pool of no threads: what is submitted is done at once."""
 
-    def submit(self, function: Callable[..., None], *arguments: Any) -> _Here:
+    def submit(self, function: Callable[..., None], *arguments: Any) -> _InlinePool:
         function(*arguments)
         return self
 

@@ -154,7 +154,7 @@ class Run:
         from certcal.smoothing._counts import Counts
 
         m = self.manifest
-        needed = self._needed(samples, n)
+        needed = self._units_needed(samples, n)
         for unit in needed:  # before there is memory for what may only be promised
             if not (self.path / unit.name).exists():
                 refuse_changed_run(self.path, m)
@@ -190,7 +190,7 @@ class Run:
             seed=m.seed,
         )
 
-    def _needed(self, samples: int, n: int) -> list[Unit]:
+    def _units_needed(self, samples: int, n: int) -> list[Unit]:
         return [
             unit
             for unit in self.manifest.units()
@@ -277,7 +277,7 @@ def usable_counts(run: Run, *, drawn_only: bool = False) -> Counts:
         if state.complete:
             raise
     if drawn_only:
-        size = _drawn(run.manifest, state.missing)
+        size = _complete_prefix(run.manifest, state.missing)
         if size is not None:
             return run.counts(*size)
         raise InputError(f"{run.path}: no sample is drawn completely; give the same sample command again to go on")
@@ -289,7 +289,7 @@ def usable_counts(run: Run, *, drawn_only: bool = False) -> Counts:
     )
 
 
-def _drawn(manifest: Manifest, missing: Sequence[Unit]) -> tuple[int, int] | None:
+def _complete_prefix(manifest: Manifest, missing: Sequence[Unit]) -> tuple[int, int] | None:
     """How many of the first samples have all their draws, and how many draws that is: the most draws that any have."""
     for n in sorted({size.n for size in manifest.sizes}, reverse=True):
         most = max(size.samples for size in manifest.sizes if size.n == n)

@@ -208,14 +208,14 @@ def sample(
             if before is not None:
                 refuse_changed_run(folder, before)
             write_manifest(folder, manifest)
-        tried = wanted.tried(manifest.sizes[0].samples)
+        probes = wanted.fingerprint_inputs(manifest.sizes[0].samples)
         settings = {name: getattr(manifest, name) for name in ("sigma", "seed", "noise")}
         settings |= {"thresholds": np.array(manifest.thresholds), "batch": batch, "noise_threads": noise_threads}
         away = place.remote and not place.shares_files
         source = model.source.packed() if away and model.source is not None else model.source
         rows = wanted.data.inputs
         readable = not place.remote or (isinstance(rows, Rows) and rows.source.portable and place.shares_files)
-        task = Drawing(model, source, settings, tried, manifest.model.fingerprint, rows if readable else None)
+        task = Drawing(model, source, settings, probes, manifest.model.fingerprint, rows if readable else None)
         _draw(folder, manifest, task, place, wanted.data, progress, kept)
     return Run(folder, manifest)
 
@@ -247,7 +247,7 @@ class RunRequest:
         """The same with noise, several times each."""
         return noisy_inputs(self.probe(samples), sigma=self.sigma, seed=self.seed, noise=self.noise)
 
-    def tried(self, samples: int) -> NDArray[np.float32]:
+    def fingerprint_inputs(self, samples: int) -> NDArray[np.float32]:
         """What a model is known again by: its answers to these inputs, without noise and with."""
         clean, noisy = self.probe(samples), self.noisy(samples)
         return np.concatenate([clean, noisy[:: len(noisy) // (2 * len(clean))]])
@@ -277,7 +277,7 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
     sampler = Sampler(wanted.model, sigma=wanted.sigma, seed=wanted.seed, noise=wanted.noise, batch=wanted.batch)
     classes = number_of_classes(sampler, wanted.data.inputs)
     class_labels(wanted.data.labels, classes)
-    description = _described(wanted.model, probe)
+    description = _model_name(wanted.model, probe)
     to_the_last_bit = check_rows(wanted.model, wanted.noisy(samples), wanted.batch)
     size, pilot = Size(samples, wanted.n), max(1, wanted.n // 10)
     unit = default_unit(samples, wanted.n0, wanted.n, wanted.batch) if wanted.unit is None else wanted.unit
@@ -297,7 +297,7 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
         sizes=(size,),
         model=ModelRecord(
             description=description,
-            fingerprint=wanted.model.fingerprint(wanted.tried(samples)),
+            fingerprint=wanted.model.fingerprint(wanted.fingerprint_inputs(samples)),
             outputs=wanted.model.outputs,
             classes=classes,
             source=None if wanted.model.source is None else wanted.model.source.name,
@@ -309,7 +309,7 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
     return manifest, wanted.batch
 
 
-def _described(model: Model, probe: NDArray[np.float32]) -> str:
+def _model_name(model: Model, probe: NDArray[np.float32]) -> str:
     """What a run calls its model; where its outputs look like probabilities and are read as logits, that it is so."""
     if model.outputs != "logits" or not look_like_probabilities(np.asarray(model(probe))):
         return model.description[:1000]
@@ -338,9 +338,9 @@ def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manife
     probe = wanted.probe(manifest.sizes[0].samples)
     if wanted.model.outputs != manifest.model.outputs:
         raise _differs(folder, "outputs", manifest.model.outputs, wanted.model.outputs)
-    tried = wanted.tried(manifest.sizes[0].samples)
-    if not _is_known_as(wanted.model, manifest.model.fingerprint, tried):
-        known = wanted.model.fingerprint(tried)
+    probes = wanted.fingerprint_inputs(manifest.sizes[0].samples)
+    if not _is_known_as(wanted.model, manifest.model.fingerprint, probes):
+        known = wanted.model.fingerprint(probes)
         raise InputError(
             f"{folder}: the run was drawn from another model: {manifest.model.description}, fingerprint "
             f"{manifest.model.fingerprint[:12]}, and this is {wanted.model.description}, {known[:12]}; "
@@ -468,7 +468,7 @@ class Drawing:
     def __getstate__(self) -> dict[str, Any]:
         return vars(replace(self, model=None))  # what travels: the model itself does not
 
-    def placed(self, number: int) -> Drawing:
+    def on_next_device(self, number: int) -> Drawing:
         """The task of one worker of several on this machine: each takes the next device of the model's kind."""
         device = getattr(self.model, "device", None)
         if self.source is None or not isinstance(device, str):
@@ -550,7 +550,7 @@ def _draw(
                     finished += unit.passes * (done.last - done.first) // (unit.last - unit.first)
                     if sum(len(part.invalid) for part in parts.values()) == unit.last - unit.first:
                         del drawn[unit]
-                        whole = _joined([parts[first] for first in sorted(parts)])
+                        whole = _concatenate([parts[first] for first in sorted(parts)])
                         columns = _columns(unit, whole, data, predicted)
                         write_shard(folder, manifest, unit, columns)
                         if stage == "selection":
@@ -561,7 +561,7 @@ def _draw(
                 raise SamplingError(f"{error}; what was drawn before is kept in {folder}") from error
 
 
-def _joined(parts: list[Any]) -> Any:
+def _concatenate(parts: list[Any]) -> Any:
     """What was counted in the pieces of a unit, as one."""
     names = [each.name for each in fields(parts[0])]
     return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})

@@ -160,7 +160,7 @@ class Sampler:
         from certcal._kernels.counting import add_votes
 
         n0 = whole_number(n0, 1, LIMIT, "n0", "pass a number of draws from 1 to 2**32")
-        points, numbers = self._checked(inputs, indices)
+        points, numbers = self._check_inputs(inputs, indices)
         invalid = np.zeros(len(points), np.int64)
         votes = np.zeros((len(points), 0), np.int64)
 
@@ -188,7 +188,7 @@ class Sampler:
 
         stop = whole_number(stop, 1, LIMIT, "stop", "pass a number of draws from 1 to 2**32")
         start = whole_number(start, 0, stop - 1, "start", f"pass a whole number from 0 to stop - 1 = {stop - 1}")
-        points, numbers = self._checked(inputs, indices)
+        points, numbers = self._check_inputs(inputs, indices)
         chosen = _whole_numbers(classes, len(points), "classes")
         votes, invalid = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
         histogram = np.zeros((len(points), self.thresholds.size + 1), np.int64)
@@ -212,7 +212,7 @@ class Sampler:
     def _logits(self) -> bool:
         return self.model.outputs == "logits"
 
-    def _checked(self, inputs: Any, indices: Any) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def _check_inputs(self, inputs: Any, indices: Any) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         points = np.ascontiguousarray(to_numpy(inputs, "inputs"), dtype=np.float32)
         if points.ndim < 2 or points.size == 0:
             raise InputError(f"inputs has shape {points.shape}; pass one row of coordinates per sample")

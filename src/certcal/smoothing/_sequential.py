@@ -101,7 +101,7 @@ class Boundaries:
         j, last = len(self._found) + 1, len(self.sizes)
         start, stop = (0, *self.sizes)[j - 1 : j + 1]
         lowest, more = binomial(stop - start, self._p, self._q, self._nats)
-        alive, lost = convolved(self._alive, more)
+        alive, lost = convolve(self._alive, more)
         first, lost = self._first + lowest, lost + math.exp(-self._nats)
         below, above = (spent + lost for spent in self._spent)
         # Sums from either end; a boundary is where they are still within what may be spent so far.
@@ -126,7 +126,7 @@ def binomial(n: int, p: float, q: float, nats: float) -> tuple[int, Floats]:
     return first, found / found.sum()
 
 
-def convolved(one: Floats, other: Floats) -> tuple[Floats, float]:
+def convolve(one: Floats, other: Floats) -> tuple[Floats, float]:
     """The distribution of a sum, and what any part of it may be off by, beside a rounding of each number."""
     size = one.size + other.size - 1
     if one.size * other.size <= _TERMS:

@@ -89,7 +89,7 @@ def write_shard(folder: Path, manifest: Manifest, unit: Unit, columns: Columns) 
     from certcal.data.parquet import parquet
 
     arrays = [from_numpy(np.ascontiguousarray(column, np.int64)) for column in columns.values()]
-    drawn = _sealed(manifest.drawing)
+    drawn = _with_checksum(manifest.drawing)
     marks = {_RUN: manifest.run, _UNIT: unit.name, _DRAWING: drawn, _DIGEST: digest(unit, columns)}
     table = pa.Table.from_arrays(arrays, names=list(columns)).replace_schema_metadata(marks)
     sink = pa.BufferOutputStream()
@@ -157,10 +157,10 @@ def _marks(path: Path) -> tuple[str | None, str | None]:
     except Exception:  # whatever a broken Parquet file makes pyarrow do
         return None, None
     run, drawn = (marks.get(name, b"").decode("ascii", "replace") for name in (_RUN, _DRAWING))
-    return run, drawn[:64] if drawn == _sealed(drawn[:64]) else None
+    return run, drawn[:64] if drawn == _with_checksum(drawn[:64]) else None
 
 
-def _sealed(drawing: str) -> str:
+def _with_checksum(drawing: str) -> str:
     """The digits and a few of their own digest: a damaged shard must not look like a changed manifest."""
     return drawing + hashlib.sha256(drawing.encode()).hexdigest()[:16]
 
@@ -178,7 +178,7 @@ def _parse(content: bytes, manifest: Manifest, unit: Unit, names: tuple[str, ...
             raise DamagedShardError("it belongs to another run")
         if marks.get(_UNIT) != unit.name.encode():
             raise DamagedShardError("it belongs to another place of the run")
-        if marks.get(_DRAWING) != _sealed(manifest.drawing).encode():
+        if marks.get(_DRAWING) != _with_checksum(manifest.drawing).encode():
             raise DamagedShardError("it does not say that it was drawn as the manifest says")
         rows, last = unit.last - unit.first, schema.field(len(schema.names) - 1)
         fixed = pa.types.is_fixed_size_list(last.type) and last.type.list_size == width

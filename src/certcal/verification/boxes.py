@@ -156,7 +156,7 @@ class InputBox:
         >>> InputBox.of_texts(["age=2", "region=1|2"], ["age=18:"], integers=["age"]).text
         'age ±2, region one of 1, 2; age stays a whole number; age stays at least 18'
         """
-        pairs = [_named(text) for text in change]
+        pairs = [_feature_and_amount(text) for text in change]
         amounts = {name: text.split("|") if "|" in text else text for name, text in pairs}
         if len(amounts) < len(pairs):
             raise InputError("a feature is named twice", argument="change", remedy="name each once")
@@ -164,7 +164,7 @@ class InputBox:
             reason = "there is an amount for all features and another for one"
             raise InputError(reason, argument="change", remedy="name all that may change, or none")
         ends: dict[str, Any] = {}
-        for name, text in map(_named, limits):
+        for name, text in map(_feature_and_amount, limits):
             low, found, high = text.partition(":")
             if not found:
                 raise InputError(f"{text!r} is no pair", argument="limits", remedy="write LOW:HIGH, such as 18: or 0:1")
@@ -406,7 +406,7 @@ def short(number: float) -> str:
     return f"{number:.4g}"
 
 
-def _named(text: str) -> tuple[str, str]:
+def _feature_and_amount(text: str) -> tuple[str, str]:
     """Feature and amount of "income=500"; without a name every feature."""
     name, found, amount = text.rpartition("=")
     return (name.strip(), amount.strip()) if found else (_EVERY, text.strip())

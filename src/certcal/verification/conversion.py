@@ -19,7 +19,7 @@ from certcal._base.checks import InputError
 from certcal._base.margins import DOUBLE, SINGLE
 from certcal._base.text import counted
 from certcal._base.threads import thread_count
-from certcal.verification.trees import CategorySplit, Ensemble, joined
+from certcal.verification.trees import CategorySplit, Ensemble, stack_trees
 
 Tree = dict[str, Any]
 
@@ -89,7 +89,7 @@ def _forest(model: Any) -> Ensemble:
     several = getattr(model, "estimators_", [model])
     classes = int(model.n_classes_)
     parts = [_of_sklearn_tree(each.tree_, each.tree_.value[:, 0, :classes]) for each in several]
-    return joined(
+    return stack_trees(
         parts,
         description=f"{type(model).__name__}, {counted(len(parts), 'tree')}",
         features=int(model.n_features_in_),
@@ -115,7 +115,7 @@ def _gradient_boosting(model: Any) -> Ensemble:
         for row in model.estimators_
         for k, each in enumerate(row)
     ]
-    return joined(
+    return stack_trees(
         parts,
         description=f"GradientBoostingClassifier, {counted(len(parts), 'tree')}",
         features=int(model.n_features_in_),
@@ -160,7 +160,7 @@ def _hist_gradient_boosting(model: Any) -> Ensemble:
                 others = bool(missing[node])
                 part["categories"][int(node)] = CategorySplit(left_ones, right_ones, others)
             parts.append(part)
-    return joined(
+    return stack_trees(
         parts,
         description=f"HistGradientBoostingClassifier, {counted(len(parts), 'tree')}",
         features=features,
@@ -220,7 +220,7 @@ def _xgboost(booster: Any, rounds: int | None = None) -> Ensemble:
         parts.append(part)
     base = np.atleast_1d(np.asarray(json.loads(facts["base_score"]), np.float64))
     base = np.log(base / (1 - base)) if columns == 1 else np.broadcast_to(base, columns).copy()
-    return joined(
+    return stack_trees(
         parts,
         description=f"XGBoost, {counted(len(parts), 'tree')}",
         features=int(facts["num_feature"]),
@@ -251,7 +251,7 @@ def _lightgbm(booster: Any) -> Ensemble:
     if "average_output" in head.split():
         scale /= len(blocks) // columns
     parts = [_lightgbm_tree(_fields(block), place % columns, columns, scale) for place, block in enumerate(blocks)]
-    return joined(
+    return stack_trees(
         parts,
         description=f"LightGBM, {counted(len(parts), 'tree')}",
         features=int(facts["max_feature_idx"]) + 1,

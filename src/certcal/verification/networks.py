@@ -254,7 +254,7 @@ def _batch_norm(to: _Node, x: _Value, weight: Any, bias: Any, mean: Any, varianc
     return _diagonal(factor, b - m * factor, b.abs() + (m * factor).abs(), 16)
 
 
-def _shifted(sign: float) -> Callable[..., Layer]:
+def _adder(sign: float) -> Callable[..., Layer]:
     def add(to: _Node, x: Any, y: Any, *, alpha: float = 1) -> Layer:
         if alpha != 1:
             to.refuse("with alpha has no bounds here")
@@ -302,8 +302,8 @@ def _log_softmax(to: _Node, x: _Value, dim: int, *_: Any) -> Layer:
 _OPERATIONS: dict[str, Callable[..., Layer | None]] = {
     "linear": _linear,
     "batch_norm": _batch_norm,
-    "add": _shifted(1.0),
-    "sub": _shifted(-1.0),
+    "add": _adder(1.0),
+    "sub": _adder(-1.0),
     "mul": _multiply,
     "div": _divide,
     "to": _cast,
@@ -440,7 +440,7 @@ class _Propagation:
         self.ranges.append(self._input())
         for number, layer in enumerate(layers, 1):
             given = self.ranges[-1]
-            found = self._affine(layer, given) if isinstance(layer, Affine) else self._rectified(number, given)
+            found = self._affine(layer, given) if isinstance(layer, Affine) else self._relax_relu(number, given)
             self.ranges.append(found)
         samples, classes = len(predicted), self.network.classes
         own = torch.arange(classes) == predicted[:, None]
@@ -470,7 +470,7 @@ class _Propagation:
         matrices = None if x.matrices is None else x.matrices + layer.weight.ndim - 1
         return _Range(centre - radius - slack, centre + radius + slack, slack, matrices)
 
-    def _rectified(self, number: int, x: _Range) -> _Range:
+    def _relax_relu(self, number: int, x: _Range) -> _Range:
         self._refine(number - 1, x)
         active, dead = x.lower >= 0, x.upper <= 0
         above = torch.where(dead, 0.0, torch.where(active, 1.0, x.upper / (x.upper - x.lower)))
@@ -511,15 +511,15 @@ class _Propagation:
         """
         found = torch.empty_like(constant)
         for part in self._parts(len(rows)):
-            found[part] = self._carried(number, rows[part], which[part], constant[part], error[part])
+            found[part] = self._propagate(number, rows[part], which[part], constant[part], error[part])
         return found
 
-    def _carried(self, number: int, rows: Tensor, which: Tensor, constant: Tensor, error: Tensor) -> Tensor:
+    def _propagate(self, number: int, rows: Tensor, which: Tensor, constant: Tensor, error: Tensor) -> Tensor:
         best = torch.full_like(constant, -torch.inf)
         for here in range(number, 0, -1):
             value, layer, sizes = self.ranges[here], self.network.layers[here - 1], rows.abs()
             doubt = error + self.network.own * _dot(sizes, value.size[which])
-            best = torch.maximum(best, _finished(constant + _least(rows, sizes, value, which), doubt))
+            best = torch.maximum(best, _minus_errors(constant + _least(rows, sizes, value, which), doubt))
             error = error + _dot(sizes, value.slack[which])
             if isinstance(layer, Affine):
                 constant, rows = constant + rows @ layer.bias, layer.back(rows)
@@ -534,14 +534,14 @@ class _Propagation:
             moved = rows * (region.lower < region.upper)[which]
             ball = _dot(rows, region.centre[which]) - region.radius * moved.square().sum(1).sqrt()
             least = torch.maximum(least, ball)
-        return torch.maximum(best, _finished(constant + least, error))
+        return torch.maximum(best, _minus_errors(constant + least, error))
 
     def _parts(self, rows: int) -> Iterator[slice]:
         size = max(1, _AT_A_TIME // self.network.widest)
         return (slice(start, start + size) for start in range(0, rows, size))
 
 
-def _finished(constant: Tensor, error: Tensor) -> Tensor:
+def _minus_errors(constant: Tensor, error: Tensor) -> Tensor:
     """The bound with all errors taken off; nothing is known where arithmetic overflowed."""
     return (constant - error * (1 + 2.0**-20)).nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
 
@@ -642,7 +642,7 @@ class NetworkVerifier:
         low, high, certified = predicted_intervals(least, most, predicted, unit=unit)
         reached = [self.predict(region.rows)]
         if attack:
-            reached += [self.predict(self._attacked(region, rows, lower, upper, classes, sign)) for sign in (1.0, -1.0)]
+            reached += [self.predict(self._attack(region, rows, lower, upper, classes, sign)) for sign in (1.0, -1.0)]
         two = reached[0].shape[1] == 2
         own = np.stack([each[:, 1] if two else each[np.arange(len(each)), predicted] for each in reached])
         flipped = np.stack([(each.argmax(axis=1) != predicted) & (not two) for each in reached]).any(axis=0)
@@ -673,12 +673,12 @@ class NetworkVerifier:
                 "must be the same for every batch, in float32 without reduced precision"
             )
 
-    def _attacked(
+    def _attack(
         self, region: BoxedRows, rows: Tensor, lower: Tensor, upper: Tensor, predicted: Tensor, sign: float
     ) -> NDArray[Any]:
         """Inputs of the region where the odds of the predicted class are low (sign 1) or high (−1)."""
         distance: tuple[float, Norm] = (LONGEST, "linf") if region.l2 is None else (region.l2, "l2")
-        ball = _Inside(*distance, None, lower, upper)
+        ball = _BoxBall(*distance, None, lower, upper)
 
         def gain(log_probabilities: Tensor, _: int = 0) -> Tensor:
             return sign * odds_against(log_probabilities, predicted)
@@ -700,7 +700,7 @@ class NetworkVerifier:
 
 
 @dataclass(frozen=True, eq=False)
-class _Inside(Ball):
+class _BoxBall(Ball):
     """A ball cut by a box with ends of its own for every entry; clean inputs are inside."""
 
     lower: Tensor | None = None

@@ -414,7 +414,7 @@ def tree_verifier(model: Any) -> TreeVerifier:
     return TreeVerifier(ensemble_of(inner))
 
 
-def joined(parts: list[dict[str, Any]], **facts: Any) -> Ensemble:
+def stack_trees(parts: list[dict[str, Any]], **facts: Any) -> Ensemble:
     """One ensemble from the arrays of its trees."""
     starts = np.cumsum([0, *(part["feature"].size for part in parts)])
     names = {"feature": np.int32, "threshold": np.float64, "missing_left": np.bool_, "values": np.float64}

@@ -210,7 +210,7 @@ class Workshop:
         name = type(adversary).__name__
         if not isinstance(found, Found):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"{name} returned a {type(found).__name__}; return certcal.attacks.Found(inputs)")
-        return replace(found, inputs=ball.checked(name, inputs, found.inputs))
+        return replace(found, inputs=ball.check_moved(name, inputs, found.inputs))
 
     def combined(self, pieces: Sequence[PieceResult], sizes: Sequence[int], scale: float) -> StepResult:
         """The pieces' means weighted by their sizes, added in the order of the pieces, gradients without the scale."""
