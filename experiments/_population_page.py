@@ -166,11 +166,11 @@ def page(populations: Sequence[Population], searches: dict[str, StudySearch]) ->
             if (population.space, answer.number) not in FIGURES:
                 continue
             parts.append(f"### {answer.number}. {answer.question} ({population.space} space)")
-            parts += [answer.answer, findings(answer, where)]
+            parts.append(findings(answer, where))
             parts += [f"- {caution}" for caution in answer.cautions if not caution.startswith("With ")]
             if answer.number == 6:
                 early = population.early.answers[5]
-                parts += [f"After the first epoch: {early.answer}", findings(early, where)]
+                parts += ["After the first epoch:", findings(early, where)]
     if searches:
         parts.append("### Search, on one half of the test images, judged on the other")
         parts += [searched(data, found) for data, found in searches.items()]
