@@ -139,6 +139,8 @@ class Page(HTMLParser):
         self.visible: list[str] = []
         self.results: list[str] = []
         self.document: list[str] = []
+        self.tables: list[Shape] = []
+        self.charts = self._cells = 0
         self._open: list[tuple[str, dict[str, str | None]]] = []
         self.feed(text)
         self.close()
@@ -146,6 +148,18 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in self.VOID:
             self._open.append((tag, dict(attrs)))
+        if self._is_about_the_page():
+            return
+        self.charts += tag == "figure"
+        if tag in ("table", "dl"):
+            self.tables.append([0, 0])
+            self._cells = 0
+        elif self.tables and tag in ("tr", "dt"):
+            self.tables[-1][0] += not any(outer == "thead" for outer, _ in self._open)
+            self._cells = 0
+        if self.tables and tag in ("td", "th", "dt", "dd"):
+            self._cells += int(dict(attrs).get("colspan") or 1)
+            self.tables[-1][1] = max(self.tables[-1][1], self._cells)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         pass
@@ -158,13 +172,16 @@ class Page(HTMLParser):
         tags = [tag for tag, _ in self._open]
         if tags[-1:] == ["script"] and self._open[-1][1].get("type") == "application/json":
             self.document.append(data)
-        if self.UNSEEN.intersection(tags) or any(about.get("id") == "reproducibility" for _, about in self._open):
+        if self.UNSEEN.intersection(tags) or self._is_about_the_page():
             return
         data = VERSION.sub("", data)
         self.visible.append(data)
         classes = {name for _, about in self._open for name in (about.get("class") or "").split()}
         if self.CELLS.intersection(tags) or ("card" in classes and not {"note", "assumptions"} & classes):
             self.results.append(data)
+
+    def _is_about_the_page(self) -> bool:
+        return any(about.get("id") == "reproducibility" for _, about in self._open)
 
     @property
     def shown(self) -> set[str]:
@@ -175,6 +192,67 @@ class Page(HTMLParser):
     def pinned(self) -> set[str]:
         """The numbers in tables, lists of key numbers, cards and beside the slider."""
         return {token for text in self.results for token in tokens(text)}
+
+
+# --- counting ------------------------------------------------------------------------------------------------------
+
+# Rows and columns of a table.
+Shape = list[int]
+
+
+def json_tables(document: Any) -> list[Shape]:
+    """Every list of a JSON document, those of prose too: its length, and the keys of its members (1 for a scalar)."""
+    if isinstance(document, Mapping):
+        return [shape for key, part in document.items() if key not in LEFT_OUT for shape in json_tables(part)]
+    if not isinstance(document, list):
+        return []
+    keys = {key for row in document if isinstance(row, Mapping) for key in row}
+    return [[len(document), len(keys) or 1], *(shape for row in document for shape in json_tables(row))]
+
+
+def terminal_tables(text: str) -> list[Shape]:
+    """Runs of lines that are padded to one width and keep two blank columns apart; the header is no row."""
+    runs = [[""]]
+    for line in text.splitlines():
+        if len(line) != len(runs[-1][-1]):
+            runs.append([])
+        runs[-1].append(line)
+    shapes: list[Shape] = []
+    for run in runs:
+        cells = [line for line in run if line.strip(" ─")]
+        inked = "".join("x" if any(map(str.strip, column)) else " " for column in zip(*cells, strict=True))
+        columns = len(re.findall(r"x(?: ?x)*", inked))
+        if columns > 1:
+            rule = next((place for place, line in enumerate(run) if "───" in line), 0)
+            shapes.append([len(cells) - rule, columns])
+    return shapes
+
+
+def file_tables(path: Path) -> list[Shape]:
+    """Tables of a file that a command wrote."""
+    if path.suffix == ".json":
+        return json_tables(json.loads(path.read_text("utf-8")))
+    if path.suffix == ".csv":
+        header, *rows = csv.reader(io.StringIO(path.read_text("utf-8")))
+        return [[len(rows), len(header)]]
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return [list(pq.read_table(path).shape)]
+    return []
+
+
+def lost_tables(pinned: Sequence[Shape], found: Sequence[Shape]) -> list[str]:
+    """Pinned tables without a table of their own today that has at least their rows and columns, a line each."""
+    left, lines = sorted(found), []
+    missing = [shape for shape in sorted(pinned, reverse=True) if shape not in left or left.remove(shape)]
+    for rows, columns in missing:
+        larger = [shape for shape in left if columns and shape[0] >= rows and shape[1] >= columns]
+        if larger:
+            left.remove(larger[0])
+        else:
+            lines.append(f"a table of {rows} rows and {columns} columns is lost; left are {left}")
+    return lines
 
 
 # --- comparing -----------------------------------------------------------------------------------------------------

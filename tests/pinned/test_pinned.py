@@ -2,6 +2,7 @@
 
 Each case is a command line, run in this process. What it prints as JSON, what it writes and its exit code are compared
 with what was written before; of pages and the terminal, every number text must still be there, as it was rounded.
+No table of any form may lose a row or a column, no page a figure, and no command a kind of file that it writes.
 ``python -m tests.pinned NAME...`` writes them anew, see there. Left out is ``certcal demo``, which takes too long.
 """
 
@@ -25,8 +26,21 @@ from tests.pinned import reading
 from tests.pinned.__main__ import main as write_anew
 from tests.pinned.cases import CALLS, CASES, REFUSED, Case
 from tests.pinned.inputs import ensure, inputs_of
-from tests.pinned.making import AS_PRINTED, NUMBERS, call, run_case
-from tests.pinned.reading import Page, command, differences, flattened, fresh, pruned, same, sentences, tokens
+from tests.pinned.making import AS_PRINTED, NUMBERS, call, page_tables, run_case
+from tests.pinned.reading import (
+    Page,
+    command,
+    differences,
+    flattened,
+    fresh,
+    json_tables,
+    lost_tables,
+    pruned,
+    same,
+    sentences,
+    terminal_tables,
+    tokens,
+)
 
 JSON_PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 
@@ -83,7 +97,8 @@ def lost(before: list[str], now: set[str]) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_numbers_of_a_command_stay(folder: Path, case: Case) -> None:
-    printed, shown, files, pages = run_case(folder, case)
+    made = run_case(folder, case)
+    printed, shown, files, pages = made.printed, made.shown, made.files, made.pages
     assert (printed.code, shown.code) == (case.code, case.code), printed.err + shown.err
     assert undocumented(json.loads(printed.out)) == set()
     check_origin(folder, case, json.loads(printed.out)["provenance"])
@@ -100,6 +115,9 @@ def test_the_numbers_of_a_command_stay(folder: Path, case: Case) -> None:
             assert json.loads(pages[name].document[0])["provenance"] == json.loads(printed.out)["provenance"]
             assert dict(flattened(pruned(json.loads(pages[name].document[0])))) == dict(flattened(document))
     assert lost(before["terminal"], tokens(shown.out)) == []
+    tables = made.tables()
+    for form, shapes in before["tables"].items():
+        assert lost_tables(shapes, tables[form]) == [], form
     if case.name.startswith("hostile"):
         assert "\x1b" not in printed.out + printed.err + shown.out + shown.err
         assert not any(markup in page.text for page in pages.values() for markup in ("<script>alert", "<b>=1"))
@@ -110,6 +128,7 @@ def test_the_numbers_of_a_call_stay(folder: Path, name: str) -> None:
     before, (value, notebook) = pinned(name), call(folder, name)
     assert differences(before["value"], value, 1e-9) == []
     assert lost(before["notebook"], notebook.shown) == []
+    assert lost_tables(before["tables"]["notebook"], page_tables(notebook)) == []
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -140,6 +159,23 @@ def answers(kind: type[Result]) -> Iterator[type[Result]]:
         if each.__module__.startswith("certcal."):
             yield each
             yield from answers(each)
+
+
+FORMS = {
+    "attack bound choose compare demo measure report": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv"},
+    "certify verify": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv", ".parquet"},
+    "sample": {".json", ".parquet"},
+    "recalibrate-fit": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv"},
+    "recalibrate-apply": {".parquet", ".csv"},
+    "study-measure study-convert": {".parquet"},
+    "study-review study-search": {".html", ".txt", ".json", ".csv"},
+}
+
+
+@pytest.mark.parametrize(("name", "forms"), [(name, forms) for names, forms in FORMS.items() for name in names.split()])
+def test_a_command_writes_every_form_that_it_wrote(folder: Path, name: str, forms: set[str]) -> None:
+    said = command(folder, [*name.split("-"), "--help"]).out.partition("-o, --output")[2].partition("--force")[0]
+    assert set(re.findall(r"\.[a-z]+\b", said)) >= forms
 
 
 def test_every_file_of_numbers_belongs_to_a_case() -> None:
@@ -202,6 +238,30 @@ def test_a_page_is_read_as_people_see_it() -> None:
     assert page.pinned == {"12,345", "-0.5000", "1.2e-05", "0.4233"}
     assert page.shown == page.pinned | {"9", "2"}
     assert page.document == ["{}"]
+
+
+def test_a_lost_row_column_and_figure_are_noticed() -> None:
+    row, head = "<tr><th>a</th><td colspan='2'>1</td></tr>", "<thead><tr><th>x</th></tr></thead>"
+    page = Page(
+        f"<table>{head}<tbody>{row}{row}</tbody></table><dl><dt>n</dt><dd>3</dd></dl><figure><svg></svg></figure>"
+        f"<section id='reproducibility'><table>{row}</table></section>"
+    )
+    assert page_tables(page) == [[2, 3], [1, 2], [0, 0]]
+    shown = "prose of two lines \nthat are equal long\n\n" + "\n".join(
+        [
+            "name     value ",
+            "───────────────",
+            "group          ",
+            "  a        0.1 ",
+            "               ",
+            "  b c     0.25 ",
+        ]
+    )
+    assert terminal_tables(shown) == [[3, 2]]
+    assert json_tables({"lines": [{"a": 1}, {"b": "x", "c": ["why"]}], "provenance": [1, 2]}) == [[2, 3], [1, 1]]
+    assert lost_tables([[2, 3], [1, 2]], [[1, 2], [1, 1], [2, 4]]) == []
+    for fewer in ([[1, 3], [1, 2]], [[2, 2], [1, 2]], [[2, 3]]):
+        assert len(lost_tables([[2, 3], [1, 2]], fewer)) == 1
 
 
 def test_a_csv_file_is_compared_by_its_cells(tmp_path: Path) -> None:
