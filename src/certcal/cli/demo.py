@@ -1,22 +1,35 @@
-"""``certcal demo``: a first look on bundled data."""
+"""``certcal demo``: a first look on bundled data, with the verbs that anyone calls."""
 
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain, count
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from certcal._base.checks import InputError
+from certcal._base.progress import Progress
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
-from certcal.cli.options import NamedChoice, collected, option, settings_options
-from certcal.verbs.measure import Measurement, MeasureSettings
+from certcal.cli.options import option
 
-_STORY = "Data"
+if TYPE_CHECKING:
+    from certcal.result import Result
+
+# Enough noise for radii of three sigma, and for the attack to end where more would, in a matter of seconds.
+EPOCHS, DRAWS = 30, 10_000
+_ATTACK: dict[str, Any] = {"attacks": "plus-true", "norm": "l2", "box": None, "steps": 10, "draws": 16, "batch": 8192}
+_NO_TORCH = "With torch (pip install 'certcal[torch]') an attack on this network is shown here."
+_NO_SCIKIT_LEARN = (
+    "2,000 customers of a bank scored by XGBoost. scikit-learn is not installed, so no model is attacked and certified"
+)
 
 
 @click.command(
@@ -24,100 +37,117 @@ _STORY = "Data"
     examples=(
         ("certcal demo", "a first look; writes certcal-demo.html"),
         ("certcal demo -o digits.html", "the page under a name of its own"),
-        ("certcal demo --no-page --level 0.99", "no page; with wider intervals"),
         ("certcal demo --keep run", "keep the run, to certify it again"),
         ("certcal demo -o demo.svg", "also the diagram as a picture"),
-        ("certcal demo --data fashion-mnist", "Fashion-MNIST, if it is installed"),
     ),
 )
-@option(
-    _STORY,
-    "--data",
-    type=NamedChoice(["digits", "fashion-mnist"]),
-    default="digits",
-    help="Handwritten digits, or Fashion-MNIST where it is installed. Default: digits.",
-)
-@option(
-    _STORY,
-    "--data-folder",
-    "folder",
-    metavar="FOLDER",
-    type=click.Path(),
-    help="Folder of the four idx files of Fashion-MNIST. Default: where Debian's package puts them.",
-)
-@settings_options(MeasureSettings, "Measuring", skip=("bounds", "delta"))
 @option(OUTPUT, "--no-page", is_flag=True, help="Write no page.")
 @option(OUTPUT, "--keep", metavar="RUN", type=click.Path(), help="Keep the run in this folder, for certcal certify.")
 @output_options(DRAWN, judged=False, mlflow=False)
-def demo(data: str, folder: str | None, no_page: bool, keep: str | None, output: Output, **options: Any) -> None:
+def demo(no_page: bool, keep: str | None, output: Output) -> None:
     """Run a demo on bundled data.
 
     A naive Bayes classifier is trained on half of scikit-learn's handwritten digits and measured on the other half.
     Then a small network is trained with Gaussian noise; its predictions are attacked (with torch), certified against
-    every perturbation up to a radius, and recalibrated. It takes less than a minute and needs no network connection;
-    with --data fashion-mnist, one or two minutes. Without scikit-learn a bundled table of scores is measured instead.
+    every perturbation up to a radius, and recalibrated. It takes less than a minute and needs no network connection.
+    Without scikit-learn a bundled table of scores is measured instead.
 
-    The page is certcal-demo.html in this folder, or the next free name; with --json there is none unless -o asks for
-    it.
+    The page and the files are those of the certified network. The page is certcal-demo.html in this folder, or the
+    next free name; with --json there is none unless -o asks for it.
     """
     from certcal.cli.progress import Waiting
-    from certcal.verbs.certify import CertifySettings
-    from certcal.verbs.demo import demo as verb
 
-    settings = collected(MeasureSettings, options)
-    CertifySettings(bins=settings.bins[0])
     named = [name for name in output.files if name.lower().endswith(".html")]
     if no_page and named:
         raise InputError(f"--no-page and -o {named[0]} contradict each other; leave one of them out")
     if not (named or no_page or output.as_json):
         output.files = (_free_name(force=output.force), *output.files)
     output.check(*([] if keep is None else [keep]))
-    whole = find_spec("sklearn") is not None or data != "digits" or keep is not None
-    with Waiting(counted="draws") as waiting:
-        found = (
-            verb(data, folder=folder, keep=keep, measuring=settings, progress=waiting) if whole else _table(settings)
-        )
-    output.emit(found, sources=[] if keep is None else [keep])
+    if find_spec("sklearn") is None and keep is None:
+        _measure_table(output)
+    else:
+        with Waiting(counted="draws") as waiting:
+            measured, attacked, certified, recalibrated, images = _try_digits(keep, waiting)
+        _print_headline(measured, output)
+        _print_headline(attacked, output)
+        output.emit(certified, sources=[] if keep is None else [keep], images=images)
+        if not output.as_json:
+            click.echo()
+        _print_headline(recalibrated, output)
     if not output.as_json:
-        from certcal._base.text import printable
-
-        click.echo("\nNext steps")
-        steps = _steps(keep, data)[: None if whole else 2]
-        steps += [] if whole else [("pip install 'certcal[sklearn,torch]'", "then: certcal demo, on images")]
-        width = max(len(command) for command, _ in steps)
-        for command, what in steps:
-            click.echo(printable(f"{command:<{width}}  # {what}"))
+        _print_next_steps(keep)
 
 
-def _table(settings: MeasureSettings) -> Measurement:
-    """The bundled table measured: what a demo can show where scikit-learn is not installed."""
-    from certcal.data import example
-    from certcal.verbs.measure import measure
+def _try_digits(keep: str | None, progress: Progress) -> tuple[Any, ...]:
+    import certcal
+    from certcal._base.threads import one_blas_thread
+    from certcal.data import embedded, embedded_network
 
-    found = measure(example(), settings=settings, source="demo: credit default")
-    said = "2,000 customers of a bank scored by XGBoost. scikit-learn is not installed, so no model is attacked and "
-    return replace(found, description=f"{said}certified", about={**found.about, "columns": None})
+    progress.stage("training")
+    digits = embedded()
+    measured = certcal.measure(digits.predictions, source=f"demo: {digits.name}", progress=progress)
+    progress.stage("training a network with noise", EPOCHS)
+    network = embedded_network(epochs=EPOCHS, progress=lambda _: progress.advance(1))
+    model, test, sigma = certcal.models.wrap(network.classifier), network.test, network.sigma
+    name = f"demo: {network.name}"
+    with tempfile.TemporaryDirectory() if keep is None else nullcontext(keep) as folder, one_blas_thread():
+        out = Path(folder) / "run" if keep is None else Path(folder)
+        run = certcal.sample(model, test, sigma=sigma, n=DRAWS, batch=2000, out=out, progress=progress)
+        certified = certcal.certify(run, progress=progress)
+        radius = certified.at().radius
+        recalibrated = certcal.recalibrate(run, radii=radius, tradeoffs=(), source=name, progress=progress)
+    described = f"{network.description}. {certified.description}"
+    has_torch = find_spec("torch") is not None
+    return (
+        replace(measured, description=digits.description),
+        certcal.attack(model, test, epsilon=radius, sigma=sigma, progress=progress, **_ATTACK) if has_torch else None,
+        replace(certified, source=name, description=described),
+        recalibrated,
+        test,
+    )
+
+
+def _measure_table(output: Output) -> None:
+    import certcal
+
+    measured = certcal.measure(certcal.data.example(), source="demo: credit default")
+    output.emit(replace(measured, description=_NO_SCIKIT_LEARN), sources=[])
+    if not output.as_json:
+        click.echo("\npip install 'certcal[sklearn,torch]'  # then: certcal demo, on images\n")
+
+
+def _print_headline(result: Result | None, output: Output) -> None:
+    from certcal.report.terminal import make_console, render
+
+    if output.as_json:
+        return
+    if result is None:
+        click.echo(_NO_TORCH)
+    else:
+        render(result.report().of(sections=(), appendix=(), notes=()), make_console(sys.stdout))
+    click.echo()
 
 
 def _free_name(*, force: bool) -> str:
-    """The page's name when none is given: the first that is not taken, or that may be replaced."""
     if not os.access(os.curdir, os.W_OK):
         raise InputError("this folder cannot be written to; say with -o where the page goes, or give --no-page")
     names = chain(["certcal-demo.html"], (f"certcal-demo-{number}.html" for number in count(2)))
     return next(name for name in names if force or not os.path.lexists(name))
 
 
-def _steps(keep: str | None, data: str) -> list[tuple[str, str]]:
-    """What to try next."""
-    again = "run" if keep is None else keep
-    chosen = "" if data == "digits" else f" --data {data}"
-    kept = [(f"certcal demo{chosen} --keep run", "keep the run; then:")] if keep is None else []
-    return [
-        ("certcal measure predictions.csv", "your table: confidence, correct"),
-        ("certcal report predictions.csv", "a page about it"),
-        *kept,
-        (f"certcal certify {again}", "at other radii, in a moment"),
-        (f"certcal recalibrate fit {again}", "recalibrate it"),
-        ("certcal sample --help", "for a model of your own"),
-        ("certcal attack --help", "attack it"),
-    ]
+def _print_next_steps(keep: str | None) -> None:
+    from certcal._base.text import printable
+
+    run = "run" if keep is None else keep
+    steps = {
+        "certcal measure predictions.csv": "your table: confidence, correct",
+        "certcal report predictions.csv": "a page about it",
+        **({"certcal demo --keep run": "keep the run; then:"} if keep is None else {}),
+        f"certcal certify {run}": "at other radii, in a moment",
+        f"certcal recalibrate fit {run}": "recalibrate it",
+        "certcal sample --help": "for a model of your own",
+        "certcal attack --help": "attack it",
+    }
+    click.echo("Next steps")
+    for command, what in steps.items():
+        click.echo(printable(f"{command:<{max(map(len, steps))}}  # {what}"))
