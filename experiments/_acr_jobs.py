@@ -253,7 +253,7 @@ def train_and_sample(job: Job) -> dict[str, Any]:
 
 def gradients_of(job: Job) -> Any:
     """How strongly easy and hard training images pull at the weights of a finished network; looked at once."""
-    from certcal.lab.training import GradientNorms, gradient_norms
+    from certcal.lab.plans.gradient_norms import GradientNorms, gradient_norms
     from certcal.models.networks import load_weights
 
     kept, recipe = job.folder / "gradients.npz", recipe_of(job)

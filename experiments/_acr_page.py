@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,15 @@ from _acr_tables import (
 )
 from _running import markdown
 
+from certcal._base.text import three_digits
+from certcal.lab.plans.gradient_norms import GradientNorms
+from certcal.report.charts import Axis, Boxes, Chart, Panel, Segments, Words, named
+from certcal.report.document import Column, Table
 from certcal.smoothing.robustness import FamilyComparison
 
 LOOKED_AT = 0.5  # the σ of Table 2 and Figure 5
+# A norm of 0 has no place on a logarithmic axis: it is drawn at its end, so many times below the least of the others.
+BELOW = 0.3
 FINE = tuple(step / 40 for step in range(101))  # radii of a figure
 
 
@@ -87,7 +94,6 @@ def draw(networks: Sequence[Network], families: FamilyComparison, folder: Path) 
     from certcal.report.mpl import draw as drawn
     from certcal.report.mpl import save
     from certcal.report.views.comparison import accuracy_charts, dominance_charts, p_a_charts
-    from certcal.report.views.training import norm_charts
 
     figures: dict[str, Any] = {
         "acr-pa": drawn(p_a_charts(families)),
@@ -101,3 +107,54 @@ def draw(networks: Sequence[Network], families: FamilyComparison, folder: Path) 
     for name, figure in figures.items():
         save(figure, folder / f"{name}.svg", force=True)
     return [folder / f"{name}.svg" for name in figures]
+
+
+def norm_charts(found: GradientNorms) -> list[Chart]:
+    """Gradient norms of single samples by their p_A, on a logarithmic axis.
+
+    Boxes hold the middle half with the median as a line, lines reach from 5 to 95 per cent; the number of samples is
+    below each. A method that attacks its noise has two charts on one scale, before and after the attack: Figure 5 of
+    Sun et al. (2025). Norms of 0 are drawn at the lower edge.
+    """
+    series = list(found.ways.values())
+    values = [each for one in series for box in one.bins for each in box.quantiles or ()]
+    positive = [each for each in values if each > 0]
+    low = BELOW * min(positive) if len(positive) < len(values) else min(positive)
+    axis = decades(low, max(positive))
+    zero = " Norms of 0 are drawn at the lower edge." if len(positive) < len(values) else ""
+    titles = [""] if len(series) == 1 else [", noise as drawn", ", noise after its attack"]
+    return [boxes(one, title, axis, zero) for one, title in zip(series, titles, strict=True)]
+
+
+def decades(low: float, high: float) -> Axis:
+    """A logarithmic axis with a tick at every power of ten, or at both ends."""
+    start, end = low / 1.1, high * 1.1
+    powers = range(math.ceil(math.log10(start)), math.floor(math.log10(end)) + 1)
+    step = max(1, len(powers) // 5)
+    ticks = tuple((10.0**power, f"{10.0**power:g}") for power in powers[::step])
+    if len(ticks) < 2:
+        ticks = ((low, f"{low:.2g}"), (high, f"{high:.2g}"))
+    return Axis(start, end, ticks, "gradient norm", log=True)
+
+
+def boxes(found: GradientNorms, title: str, axis: Axis, note: str) -> Chart:
+    bins = found.bins
+    quantiles = [
+        tuple(max(each, axis.low) for each in box.quantiles) if box.quantiles else (math.nan,) * 5 for box in bins
+    ]
+    across = named([f"{box.low:g}–{box.high:g}" for box in bins], "p_A, share of noisy copies with the true label")
+    middle = len(bins) / 2
+    marks = [
+        Segments([(middle, axis.low, middle, axis.high)], "ideal"),
+        Boxes(*zip(*quantiles, strict=True)),
+        Words([middle - 0.7, middle + 0.7], [axis.low * (axis.high / axis.low) ** 0.92] * 2, ["hard", "easy"]),
+    ]
+    columns = [Column("p_A"), Column("samples", "count"), *(Column(f"{share} %") for share in (5, 25, 50, 75, 95))]
+    rows = [
+        [f"{box.low:g}–{box.high:g}", box.count, *(map(three_digits, box.quantiles) if box.quantiles else [None] * 5)]
+        for box in bins
+    ]
+    name = f"{found.method}, σ = {found.sigma:g}{title}"
+    caption = f"Boxes: middle half and median of the norms of single samples; lines: 5 to 95 %.{note}"
+    numbers = Table(columns, rows, f"Gradient norms: {name}")
+    return Chart(name, found.statement, [Panel(across, axis, marks)], caption, numbers, "medium")

@@ -50,7 +50,6 @@ ENDS = {"lower": SCORE, "upper": SCORE, "correct": OUTCOME}
 RECORD = robustness.VoteRecord.of([99, 90], 100, [1, 1], sigma=1.0)
 PA = robustness.PaDistribution.of(RECORD)
 TABLE = study.StudyTable.of({"model": ["a", "b"], "accuracy": [0.8, 0.9]})
-SEARCH = {"benchmark": study.Benchmark(TABLE, space="table"), "objective": "accuracy", "budget": 2}
 # Calls that work, and which of their arguments are made wrong.
 CALLS: tuple[tuple[Any, dict[str, Any], str], ...] = (
     (metrics.ece, PAIR, "confidence correct bins edges closed sample_weight"),
@@ -97,7 +96,6 @@ CALLS: tuple[tuple[Any, dict[str, Any], str], ...] = (
     (study.battery, {"predictions": PAIRS}, "predictions"),
     (study.join, {"table": TABLE, "other": TABLE}, "table other on columns"),
     (study.stack, {}, "tables"),
-    (study.random_search, SEARCH, "benchmark objective budget seed"),
     (study.overview, {"table": TABLE}, "table"),
     (study.review, {"table": TABLE}, "table sizes robustness matrix architecture split"),
     (study.search, {"table": TABLE, "space": "table"}, "table objectives column space split"),

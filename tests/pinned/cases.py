@@ -149,8 +149,7 @@ CASES = (
     Case("runs-show", "runs show run", ()),
     Case(
         "train",
-        "train --method gaussian --data pictures.npz --model mlp --sigma 0.25 --epochs 2 --batch 16 --bias 10 "
-        "-o {out}/run",
+        "train --method gaussian --data pictures.npz --model mlp --sigma 0.25 --epochs 2 --batch 16 -o {out}/run",
         (),
         rtol=TORCH,
     ),

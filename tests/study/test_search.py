@@ -13,11 +13,9 @@ from certcal.lab.study import (
     SizeSpace,
     StudyTable,
     TopologySpace,
-    local_search,
-    random_search,
-    regularised_evolution,
     search,
 )
+from certcal.lab.study._search_methods import local_search, random_search, regularised_evolution
 from certcal.metrics import harmonic_score
 
 METHODS = {"evolution": regularised_evolution, "local": local_search, "random": random_search}

@@ -11,7 +11,8 @@ from safetensors.torch import load_file
 from torch import nn
 
 from certcal import InputError
-from certcal.lab.training import METHODS, PerturbedLoss, gradient_norms, train
+from certcal.lab.plans.gradient_norms import gradient_norms
+from certcal.lab.training import METHODS, PerturbedLoss, train
 from certcal.models.networks import MLP
 from tests.accelerator import accelerator
 from tests.training.digits import (

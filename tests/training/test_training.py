@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +16,10 @@ from certcal import InputError
 from certcal.cli.progress import APART_SECONDS, Waiting
 from certcal.data import DataSettings, Inputs, Parts, read_split
 from certcal.data.rows import Rows
-from certcal.lab.training import GradientNorms, recipe
+from certcal.lab.training import recipe
 from certcal.lab.training import train as run
 from certcal.models.networks import MLP, by_name
-from certcal.report.charts import Boxes
-from certcal.report.views.training import norm_charts, selected
+from certcal.report.views.training import selected
 from certcal.verbs.train import _classes, _parts, _Told
 
 QUICK: dict[str, Any] = {"epochs": 2, "batch": 100, "limit": 200}
@@ -30,7 +28,7 @@ QUICK: dict[str, Any] = {"epochs": 2, "batch": 100, "limit": 200}
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> certcal.Training:
     out = tmp_path_factory.mktemp("training") / "out"
-    return certcal.train("mlp", "digits", "gaussian", sigma=0.25, out=out, bias=40, **QUICK)
+    return certcal.train("mlp", "digits", "gaussian", sigma=0.25, out=out, **QUICK)
 
 
 def test_the_verb_is_the_loop_with_the_published_recipe(found: certcal.Training) -> None:
@@ -66,7 +64,6 @@ def test_json_table_and_report_hold_the_log(found: certcal.Training) -> None:
     document = json.loads(found.to_json())
     assert document["history"] == list(found.log)
     assert document["recipe"] == found.recipe.to_dict()
-    assert document["gradient_norms"]["n"] == 40
     table = found.to_arrow()
     assert table["test_ece"].to_pylist() == [line["test_ece"] for line in found.log]
     report = found.report()
@@ -76,9 +73,7 @@ def test_json_table_and_report_hold_the_log(found: certcal.Training) -> None:
     for name in ("loss", "accuracy", "test_accuracy", "test_ece", "test_noisy_ece"):
         assert all(f"{line[name]:.4f}" in text for line in found.log)
     assert str(found.file) in text
-    assert found.bias is not None
-    assert found.bias.easy.text in text
-    assert len(found.plot().axes) == 4
+    assert len(found.plot().axes) == 3
 
 
 def test_a_recipe_is_taken_as_it_is() -> None:
@@ -135,49 +130,3 @@ def test_a_log_says_now_and_then_where_training_is() -> None:
     lines = stream.getvalue().splitlines()
     assert lines[0] == "epoch 2/2, loss 0.500, accuracy 75%: 1,200 of 2,000 images, about 4 min left"
     assert [line.partition(": ")[2].split()[0] for line in lines] == ["1,200", "1,400", "1,600", "1,800"]
-
-
-# --- gradient norms ------------------------------------------------------------------------------------------------
-
-P_A = np.linspace(0, 1, 110)
-NORMS = np.random.default_rng(0).lognormal(0, 1, 110) * (2 - P_A)
-
-
-def norms_of(norms: Any, plain: Any = None, p_a: Any = P_A, method: str = "acr") -> GradientNorms:
-    return GradientNorms(method, 0.5, 100, np.arange(len(norms)), p_a, norms, plain)
-
-
-def drawn(chart: Any) -> Boxes:
-    (boxes,) = [mark for mark in chart.panels[0].marks if isinstance(mark, Boxes)]
-    return boxes
-
-
-def test_boxes_are_the_quantiles_of_every_tenth_of_p_a() -> None:
-    found = norms_of(NORMS[:100], p_a=P_A[:100])
-    (chart,) = norm_charts(found)
-    boxes = drawn(chart)
-    for place, box in enumerate(found.bins):
-        five = (boxes.low[place], boxes.first[place], boxes.median[place], boxes.third[place], boxes.high[place])
-        assert five == box.quantiles if box.quantiles else all(map(math.isnan, five))
-    assert chart.panels[0].y.log
-    assert [row[1] for row in chart.numbers.rows] == [box.count for box in found.bins]
-    assert "lower edge" not in chart.caption
-
-
-def test_before_and_after_the_attack_share_their_scale() -> None:
-    found = norms_of(2 * NORMS, NORMS)
-    before, after = norm_charts(found)
-    assert before.panels[0].y == after.panels[0].y
-    assert [2 * value for value in drawn(before).median] == pytest.approx(list(drawn(after).median))
-    assert (before.title, after.title) == (
-        "acr, σ = 0.5, noise as drawn",
-        "acr, σ = 0.5, noise after its attack",
-    )
-
-
-def test_norms_of_zero_are_drawn_at_the_lower_edge_and_said_to_be() -> None:
-    (chart,) = norm_charts(norms_of(np.where(P_A > 0.9, 0.0, NORMS)))
-    assert "Norms of 0 are drawn at the lower edge" in chart.caption
-    assert min(drawn(chart).median) == chart.panels[0].y.low > 0
-    with pytest.raises(InputError, match="every gradient norm is 0"):
-        norm_charts(norms_of(np.zeros(110)))

@@ -88,8 +88,8 @@ def _plain(text: str) -> int | float | str:
             "fine-tune it against adversaries of its calibration",
         ),
         (
-            "certcal train --method acr --data fashion-mnist --model lenet --sigma 0.5 --epochs 15 --bias -o acr",
-            "easy samples first, and gradient norms of easy and hard samples",
+            "certcal train --method acr --data fashion-mnist --model lenet --sigma 0.5 --epochs 15 -o acr",
+            "easy samples first",
         ),
         ("certcal train --method at --data cifar --model mine:Net -o at", "a network of yours"),
         ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other settings"),
@@ -163,15 +163,6 @@ def _plain(text: str) -> int | float | str:
     default="auto",
     metavar="DEVICE",
     help="Where to train: auto, cpu, cuda, cuda:1, mps, … Default: auto, an accelerator if there is one.",
-)
-@option(
-    OUTPUT,
-    "--bias",
-    type=_COUNT,
-    is_flag=False,
-    flag_value="500",
-    metavar="[N]",
-    help="Compare gradient norms of N easy and hard training samples; 500 if N is not given.",
 )
 @explain_option
 @json_option

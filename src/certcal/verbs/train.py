@@ -19,7 +19,7 @@ from certcal.data import DataSettings, Inputs, Parts, open_inputs, read_split
 from certcal.result import Result
 
 if TYPE_CHECKING:
-    from certcal.lab.training import GradientNorms, Recipe, Trained, TrainingProgress
+    from certcal.lab.training import Recipe, Trained, TrainingProgress
 
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
 _MOST = 10_000_000
@@ -113,8 +113,6 @@ class Training(Result):
         What was trained, and on what.
     samples, tested
         Number of training samples, and of test samples or None.
-    bias
-        Gradient norms of easy and hard training samples, if they were asked for.
     digests
         What ``fingerprints`` gives.
 
@@ -135,7 +133,6 @@ class Training(Result):
     data: str
     samples: int
     tested: int | None = None
-    bias: GradientNorms | None = None
     digests: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -209,7 +206,6 @@ class Training(Result):
             "resumed_at_step": trained.resumed,
             "seconds": trained.seconds,
             "history": trained.history,
-            **({} if self.bias is None else {"gradient_norms": self.bias.to_dict()}),
         }
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
@@ -240,7 +236,6 @@ def train(
     limit: int | None = None,
     resize: int | None = None,
     crop: int | None = None,
-    bias: int | None = None,
     device: str = "auto",
     outputs: Any = None,
     progress: Progress = SILENT,
@@ -280,8 +275,6 @@ def train(
         Only the first so many samples.
     resize, crop
         Of images in folders: pixels of the shorter side, and of the centre that is kept.
-    bias
-        Also compare gradient norms of this many easy and hard training samples.
     device
         Where to train: "auto" for an accelerator if there is one, "cpu", "cuda", "cuda:1", "mps", … A run may go on on
         another device.
@@ -297,14 +290,14 @@ def train(
     --------
     See :class:`Training`.
     """
-    from certcal.lab.training import Recipe, gradient_norms
+    from certcal.lab.training import Recipe
     from certcal.lab.training import train as run
     from certcal.models.devices import resolve
     from certcal.models.fingerprint import weights_digest
     from certcal.models.networks import by_name
 
     device = resolve(device)
-    limit, bias = counted_from_one("limit", limit), counted_from_one("bias", bias, _MOST)
+    limit = counted_from_one("limit", limit)
     progress.stage("reading")
     _check_start(start)
     _check_start(judge, "judge")
@@ -316,9 +309,6 @@ def train(
         chosen = method
     else:
         chosen = _recipe(method, start, preset, inputs, changes)
-    if bias is not None and chosen.together:
-        reason = f"{chosen.method} attacks a whole batch together, so that one sample has no loss of its own"
-        raise InputError(reason, argument="bias", remedy="compare gradients by another method, such as smoothadv")
     network = model
     if isinstance(model, str):
         network = by_name(model, inputs.inputs.shape[1:], _classes(parts), seed=chosen.seed)
@@ -336,25 +326,12 @@ def train(
         device=device,
         progress=tell,
     )
-    norms = None
-    if bias is not None:
-        progress.stage("comparing gradients", min(bias, len(inputs)))
-        norms = gradient_norms(
-            trained.network,
-            inputs,
-            chosen,
-            samples=bias,
-            seed=chosen.seed,
-            outputs=outputs,
-            device=device,
-            progress=lambda done, total: progress.advance(1),
-        )
     called = model if isinstance(model, str) else type(network).__name__
     digests = {"model": weights_digest(trained.network), "data": inputs.fingerprint}
     if parts.test is not None:
         digests["test data"] = parts.test.fingerprint
     tested = None if parts.test is None else len(parts.test)
-    return Training(trained, called, name, len(inputs), tested, norms, digests)
+    return Training(trained, called, name, len(inputs), tested, digests)
 
 
 def _parts(data: Any, test: Any, limit: int | None, how: DataSettings) -> tuple[Parts, str]:

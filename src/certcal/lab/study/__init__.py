@@ -12,7 +12,6 @@ from certcal.lab.study._published import StudyConvertSettings, convert, read_arc
 from certcal.lab.study._ranks import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
 from certcal.lab.study._review import StudyReview, StudyReviewSettings, review
 from certcal.lab.study._search import SearchRow, StudySearch, StudySearchSettings, search
-from certcal.lab.study._search_methods import Searched, local_search, random_search, regularised_evolution
 from certcal.lab.study._spaces import Cell, SizeSpace, Space, TopologySpace
 from certcal.lab.study._synthetic import SYNTHETIC, Synthetic
 from certcal.lab.study._table import KEYS, STATE, Joined, MeasuredColumn, StudyTable, join, stack
@@ -38,7 +37,6 @@ __all__ = [
     "ScatterPlot",
     "SearchObjective",
     "SearchRow",
-    "Searched",
     "SizeSpace",
     "Space",
     "StudyConvertSettings",
@@ -58,13 +56,10 @@ __all__ = [
     "kendall",
     "kendall_matrix",
     "kendall_resampled",
-    "local_search",
     "measure",
     "overview",
-    "random_search",
     "read_architectures",
     "read_calibration_table",
-    "regularised_evolution",
     "review",
     "search",
     "spearman",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, whole_number
 from certcal.lab.study._benchmark import Benchmark, SearchObjective
 
@@ -22,27 +21,13 @@ POPULATION, SAMPLE = 10, 3
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What a search found.
-
-    Attributes
-    ----------
-    method, objective
-        Who searched, and for what.
-    best
-        The best architecture that was evaluated; the first of several.
-    value
-        Its objective.
-    evaluated
-        All that were evaluated, in order, each once.
-    values
-        Their objectives.
-    """
+    """The best architecture that a search evaluated, and all that it did."""
 
     method: str
     objective: SearchObjective
-    best: str
+    best: str  # the first of several
     value: float
-    evaluated: tuple[str, ...]
+    evaluated: tuple[str, ...]  # in order, each once
     values: NDArray[np.float64]
 
     @property
@@ -99,38 +84,16 @@ class _Evaluations:
         return Searched(method, self.objective, names[best], float(values[best]), evaluated, values[places])
 
 
-@names_wrong_types
 def random_search(
     benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int] = 0
 ) -> Searched:
-    """Evaluate architectures at random, each once (Li and Talwalkar 2020).
-
-    Parameters
-    ----------
-    benchmark
-        Where to look.
-    objective
-        What to look for; see :meth:`Objective.parse`.
-    budget
-        How many architectures to evaluate at most.
-    seed
-        Random seed of the order.
-
-    Examples
-    --------
-    >>> from certcal.lab.study import StudyTable
-    >>> table = StudyTable.of({"model": ["a", "b", "c"], "accuracy": [0.5, 0.9, 0.7]})
-    >>> found = random_search(Benchmark(table, space="table"), "accuracy", budget=3)
-    >>> found.best, len(found.evaluated)
-    ('b', 3)
-    """
+    """Evaluate architectures at random, each once (Li and Talwalkar 2020)."""
     done = _Evaluations(benchmark, objective, budget, seed, 1)
     while not done.full:
         done.evaluate(done.stranger())
     return done.searched("random")
 
 
-@names_wrong_types
 def local_search(
     benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int] = 0
 ) -> Searched:
@@ -140,21 +103,6 @@ def local_search(
     search begins anew at an architecture that has not been evaluated, until the budget is spent. Of a sample of a space
     only the neighbours in the table can be taken: where there are none, every start is a local optimum, and what is
     left is random search.
-
-    Parameters
-    ----------
-    benchmark, objective, budget
-        As of :func:`random_search`.
-    seed
-        Random seed of the starts and of the order in which neighbours are evaluated.
-
-    Examples
-    --------
-    >>> from certcal.lab.study import SizeSpace, StudyTable
-    >>> names = list(SizeSpace([1, 2, 3]))
-    >>> table = StudyTable.of({"model": names, "accuracy": [sum(map(int, n.split(":"))) / 15 for n in names]})
-    >>> local_search(Benchmark(table, space="size"), "accuracy", budget=60).best
-    '3:3:3:3:3'
     """
     benchmark.structure()
     done = _Evaluations(benchmark, objective, budget, seed, 2)
@@ -174,7 +122,6 @@ def local_search(
     return done.searched("local")
 
 
-@names_wrong_types
 def regularised_evolution(
     benchmark: Benchmark,
     objective: str | SearchObjective,
@@ -191,23 +138,6 @@ def regularised_evolution(
     hundred. A child is drawn uniformly among the neighbours in the table (all neighbours, drawn again until one is
     there). A parent without any, and a population whose children were all known for a whole generation, get an
     architecture at random that has not been evaluated.
-
-    Parameters
-    ----------
-    benchmark, objective, budget
-        As of :func:`random_search`.
-    seed
-        Random seed of the population, the samples and the children.
-    population, sample
-        How many live at a time, and how many compete to be a parent.
-
-    Examples
-    --------
-    >>> from certcal.lab.study import SizeSpace, StudyTable
-    >>> names = list(SizeSpace([1, 2, 3]))
-    >>> table = StudyTable.of({"model": names, "pre_ece_15": [sum(map(int, n.split(":"))) / 99 for n in names]})
-    >>> regularised_evolution(Benchmark(table, space="size"), "ece", budget=100).best
-    '1:1:1:1:1'
     """
     for name, value in (("population", population), ("sample", sample)):
         whole_number(value, 1, 2**31, name, "pass a whole number of at least 1")

@@ -16,7 +16,6 @@ try:
         near_pair_margin,
         perturbed_cross_entropy,
     )
-    from certcal.lab.training._gradient_norms import GradientNorms, NormBox, NormGroup, gradient_norms
     from certcal.lab.training._log import export_events, read_log
     from certcal.lab.training._loop import Diverged, Trained, TrainingProgress, train
     from certcal.lab.training._parts import Judged, Objective, SelectionWarning, View
@@ -32,11 +31,8 @@ except ModuleNotFoundError as error:
 __all__ = [
     "METHODS",
     "Diverged",
-    "GradientNorms",
     "Judged",
     "Moment",
-    "NormBox",
-    "NormGroup",
     "Objective",
     "PerturbedLoss",
     "Recipe",
@@ -47,7 +43,6 @@ __all__ = [
     "constants_of",
     "expected_log_score",
     "export_events",
-    "gradient_norms",
     "moment",
     "near_pair_margin",
     "perturbed_cross_entropy",

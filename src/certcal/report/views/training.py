@@ -1,4 +1,4 @@
-"""What came of a training: the words and the layout of a Training, and charts of gradient norms."""
+"""What came of a training: the words and the layout of a Training."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certcal._base.checks import InputError
-from certcal._base.text import counted, distance_text, duration, three_digits
-from certcal.report.charts import Axis, Boxes, Chart, Panel, Segments, Words, curves, named
-from certcal.report.document import Block, Claim, Column, Facts, Figures, Report, Section, Table, Text, settings_of
+from certcal._base.text import counted, distance_text, duration
+from certcal.report.charts import Chart, curves
+from certcal.report.document import Claim, Column, Facts, Figures, Report, Section, Table, settings_of
 
 if TYPE_CHECKING:
-    from certcal.lab.training import GradientNorms
     from certcal.verbs.train import Training
 
 _MOST_CLASSES = 10
-# A norm of 0 has no place on a logarithmic axis: it is drawn at its end, so many times below the least of the others.
-_BELOW = 0.3
 _EPOCH = {
     "epoch": Column("epoch", "count"),
     "loss": Column("loss", "estimate"),
@@ -39,8 +35,6 @@ def view(found: Training) -> Report:
     on = claim.settings["on"]
     what = "Accuracy after the last epoch"
     sections = [Section("Result", [Facts(_facts(found))], brief=True), Section("Log", [Figures(_curves(found))])]
-    if found.bias is not None:
-        sections.append(Section("Gradient norms of training samples", _bias(found.bias), brief=True))
     return Report(
         "How accurate and calibrated is the trained network?",
         [Claim.of(claim, what, over=f"on {counted(claim.n, 'sample')} ({on})", settings=False)],
@@ -52,8 +46,8 @@ def view(found: Training) -> Report:
 
 
 def charts(found: Training) -> Sequence[Chart]:
-    """The log, and gradient norms where they were compared."""
-    return [*_curves(found), *(norm_charts(found.bias) if found.bias is not None else ())]
+    """The log."""
+    return _curves(found)
 
 
 def _facts(found: Training) -> list[tuple[str, str]]:
@@ -132,68 +126,3 @@ def _curves(found: Training) -> list[Chart]:
         for title, series in pictures.items()
         if series
     ]
-
-
-def _bias(bias: GradientNorms) -> list[Block]:
-    """Mean gradient norms of easy and hard samples and their ratio, as in Table 2 of Sun et al. (2025), and boxes."""
-    heads = ("", f"easy ({bias.easy.count:,})", f"hard ({bias.hard.count:,})", "easy / hard")
-    rows = [[name, each.easy, each.hard, each.ratio_text] for name, each in bias.ways.items()]
-    made: list[Block] = [Table([Column(head) for head in heads], rows), Text(bias.statement, "note")]
-    if any(value > 0 for each in bias.ways.values() for box in each.bins for value in box.quantiles or ()):
-        made.append(Figures(norm_charts(bias)))
-    return made
-
-
-def norm_charts(found: GradientNorms) -> list[Chart]:
-    """Gradient norms of single samples by their p_A, on a logarithmic axis.
-
-    Boxes hold the middle half with the median as a line, lines reach from 5 to 95 per cent; the number of samples is
-    below each. A method that attacks its noise has two charts on one scale, before and after the attack: Figure 5 of
-    Sun et al. (2025). Norms of 0 are drawn at the lower edge.
-    """
-    series = list(found.ways.values())
-    values = [each for one in series for box in one.bins for each in box.quantiles or ()]
-    positive = [each for each in values if each > 0]
-    if not positive:
-        raise InputError(
-            "every gradient norm is 0, so that a logarithmic axis has nothing to show; look at the numbers"
-        )
-    low = _BELOW * min(positive) if len(positive) < len(values) else min(positive)
-    axis = _decades(low, max(positive))
-    zero = " Norms of 0 are drawn at the lower edge." if len(positive) < len(values) else ""
-    titles = [""] if len(series) == 1 else [", noise as drawn", ", noise after its attack"]
-    return [_boxes(one, title, axis, zero) for one, title in zip(series, titles, strict=True)]
-
-
-def _decades(low: float, high: float) -> Axis:
-    """A logarithmic axis with a tick at every power of ten, or at both ends."""
-    start, end = low / 1.1, high * 1.1
-    powers = range(math.ceil(math.log10(start)), math.floor(math.log10(end)) + 1)
-    step = max(1, len(powers) // 5)
-    ticks = tuple((10.0**power, f"{10.0**power:g}") for power in powers[::step])
-    if len(ticks) < 2:
-        ticks = ((low, f"{low:.2g}"), (high, f"{high:.2g}"))
-    return Axis(start, end, ticks, "gradient norm", log=True)
-
-
-def _boxes(found: GradientNorms, title: str, axis: Axis, note: str) -> Chart:
-    bins = found.bins
-    quantiles = [
-        tuple(max(each, axis.low) for each in box.quantiles) if box.quantiles else (math.nan,) * 5 for box in bins
-    ]
-    across = named([f"{box.low:g}–{box.high:g}" for box in bins], "p_A, share of noisy copies with the true label")
-    middle = len(bins) / 2
-    marks = [
-        Segments([(middle, axis.low, middle, axis.high)], "ideal"),
-        Boxes(*zip(*quantiles, strict=True)),
-        Words([middle - 0.7, middle + 0.7], [axis.low * (axis.high / axis.low) ** 0.92] * 2, ["hard", "easy"]),
-    ]
-    columns = [Column("p_A"), Column("samples", "count"), *(Column(f"{share} %") for share in (5, 25, 50, 75, 95))]
-    rows = [
-        [f"{box.low:g}–{box.high:g}", box.count, *(map(three_digits, box.quantiles) if box.quantiles else [None] * 5)]
-        for box in bins
-    ]
-    name = f"{found.method}, σ = {found.sigma:g}{title}"
-    caption = f"Boxes: middle half and median of the norms of single samples; lines: 5 to 95 %.{note}"
-    numbers = Table(columns, rows, f"Gradient norms: {name}")
-    return Chart(name, found.statement, [Panel(across, axis, marks)], caption, numbers, "medium")

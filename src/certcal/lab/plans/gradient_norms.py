@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,8 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from certcal._base.checks import InputError, whole_number
-from certcal._base.html import element, table
-from certcal._base.json import plain
 from certcal._base.text import capital, counted, three_digits
 from certcal.attacks import Target
 from certcal.binning import assign, equal_width_edges
@@ -72,27 +69,9 @@ class NormGroup:
         )
 
     @property
-    def text(self) -> str:
-        """The mean with its standard error.
-
-        Examples
-        --------
-        >>> NormGroup(3, 12.345, 0.6789).text, NormGroup(1, 0.5, None).text, NormGroup(0, None, None).text
-        ('12.3 ± 0.68', '0.5', '-')
-        """
-        if self.mean is None:
-            return "-"
-        wide = "" if self.standard_error is None else f" ± {self.standard_error:.2g}"
-        return f"{three_digits(self.mean)}{wide}"
-
-    @property
     def relative_error(self) -> float | None:
         """The standard error as a share of the mean; None where that is undefined."""
         return None if self.standard_error is None or not self.mean else self.standard_error / self.mean
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -113,10 +92,6 @@ class NormBox:
     high: float
     count: int
     quantiles: tuple[float, float, float, float, float] | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return plain(vars(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,15 +169,6 @@ class GradientNorms:
         wide = _NORMAL * math.hypot(easy, hard)
         return ratio * math.exp(-wide), ratio * math.exp(wide)
 
-    @property
-    def ratio_text(self) -> str:
-        """The ratio with its interval."""
-        interval = self.ratio_interval
-        if self.ratio is None:
-            return "-"
-        within = "" if interval is None else f" ({three_digits(interval[0])} to {three_digits(interval[1])})"
-        return f"{three_digits(self.ratio)}{within}"
-
     @cached_property
     def bins(self) -> tuple[NormBox, ...]:
         """Distribution of the norms by tenths of p_A."""
@@ -247,39 +213,9 @@ class GradientNorms:
         """The norms by what was done to the noise: two for a method that attacks it."""
         return {"mean norm": self} if self.before is None else {"before the attack": self.before, "as trained": self}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, without the arrays."""
-        return {
-            "type": "gradient_norms",
-            "method": self.method,
-            "sigma": self.sigma,
-            "draws": self.draws,
-            "n": len(self),
-            **self._numbers(),
-            "even": self.even,
-            "before_attack": None if self.before is None else self.before._numbers(),
-            "sentence": self.sentence,
-        }
-
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "easy": self.easy.to_dict(),
-            "hard": self.hard.to_dict(),
-            "ratio": self.ratio,
-            "ratio_interval": None if self.ratio_interval is None else list(self.ratio_interval),
-            "bins": [box.to_dict() for box in self.bins],
-        }
-
     def __repr__(self) -> str:
         ratio = "undefined" if self.ratio is None else three_digits(self.ratio)
         return f"GradientNorms({self.method!r}, easy={self.easy.count}, hard={self.hard.count}, ratio={ratio})"
-
-    def _repr_html_(self) -> str:
-        rows = [(name, each.easy.text, each.hard.text, each.ratio_text) for name, each in self.ways.items()]
-        header = ["", f"easy ({self.easy.count:,})", f"hard ({self.hard.count:,})", "easy / hard"]
-        caption = f"Gradient norms of {self.method}'s loss, sample by sample"
-        shown = table(header, rows, caption, numeric=(1, 2, 3), row_headers=True)
-        return element("div", shown, element("p", self.sentence))
 
 
 def _box(edges: Floats, place: int, norms: Floats) -> NormBox:
@@ -340,7 +276,7 @@ def gradient_norms(
     Examples
     --------
     >>> from certcal.models.networks import MLP
-    >>> from certcal.lab.training import gradient_norms, recipe
+    >>> from certcal.lab.training import recipe
     >>> data = Inputs.from_arrays([[0.0, 1.0], [1.0, 0.0]] * 8, [1, 0] * 8)
     >>> found = gradient_norms(MLP(2, (8,), classes=2), data, recipe("gaussian", sigma=0.5), samples=10)
     >>> len(found), found.easy.count + found.hard.count + found.even

@@ -1,0 +1,1 @@
+"""Measurements that serve one published table or figure each; they may change with it."""
