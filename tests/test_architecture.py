@@ -22,8 +22,8 @@ GROUPS = (
     ("worst_case", "metrics", "bounds", "data", "models", "engines"),
     ("result", "verdict", "claims", "predictions", "binning"),
 )
-# The one way up: a result finds its view and its renderer by name, when it is shown.
-UPWARDS = {("result", "report"), ("attacks", "lab")}
+# The one way up: a result finds its view and its renderer, and a small value its card, by name, when it is shown.
+UPWARDS = {("result", "report"), ("_base", "report"), ("attacks", "lab")}
 # Arrows between rooms of one group. They have no cycle.
 SIDEWAYS = {
     ("cli", "report"),

@@ -13,14 +13,15 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from numbers import Real
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from certcal._base.checks import InputError, choice
-from certcal._base.html import Raw, element, table
+from certcal._base.json import PlainValues
+from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal._base.rounding import SIDES, percent_text, round_outward, short_text
 from certcal._base.rounding import move_outward as move_outward
 
@@ -115,31 +116,12 @@ def _in_lines(claim: Any) -> str:
     return "\n".join(lines)
 
 
-def _document(claim: Any, **more: Any) -> dict[str, Any]:
-    """Plain values for JSON: the fields in their order, the printed text after the value, then what else there is."""
-    document: dict[str, Any] = {}
-    for each in fields(claim):
-        document[each.name] = _thawed(getattr(claim, each.name))
-        if each.name == "value" and hasattr(claim, "text"):
-            document["text"] = claim.text
-    return document | more
-
-
-def _thawed(value: Any) -> Any:
-    """A field as what JSON knows."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, Any]", value))
-    return list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
-
-
 def _compared(other: Any) -> float | None:
     """A plain number, which claims are compared with; None for anything else."""
     return float(other) if isinstance(other, Real | Decimal) else None
 
 
-class _OneSided(ABC):
+class _OneSided(PlainValues, NotebookCard, ABC):
     """What bounds and certificates share: they hold on one side, and are printed rounded to that side.
 
     Compared with a number, they say what they show: an upper bound answers ``<`` and ``<=``, a lower one ``>`` and
@@ -202,21 +184,17 @@ class _OneSided(ABC):
     @abstractmethod
     def _conditions(self) -> str: ...
 
-    def _repr_html_(self) -> str:
-        kind = element("strong", type(self).__name__)
-        return element("div", element("p", kind, f": {self.statement}"), self._table())
+    def card(self) -> Card:
+        """What a notebook shows."""
+        return Card(self.statement, kind=type(self).__name__, tables=self._tables)
 
-    def _table(self) -> Raw | None:
-        """What the value is made of, or what it costs, for notebooks."""
-        return None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"type": type(self).__name__.lower(), **_document(self, sentence=self.sentence)}
+    @property
+    def _tables(self) -> Sequence[CardTable]:
+        return ()
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(PlainValues):
     """An interval around an estimate.
 
     Attributes
@@ -247,13 +225,9 @@ class Interval:
         """Whether it does not contain a value, as a bootstrap interval of a biased estimate may not."""
         return value < self.lower or value > self.upper
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _document(self)
-
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(PlainValues, NotebookCard, kind="estimate", more="sentence"):
     """A number computed from the samples at hand. It guarantees nothing about other samples.
 
     It orders, converts, rounds and formats like its value: ``m["ece"] < 0.05`` is about these samples, and a
@@ -322,16 +296,13 @@ class Estimate:
 
         return np.array(self.value, dtype or np.float64)
 
-    def _repr_html_(self) -> str:
-        return element("p", element("strong", "Estimate"), f": {self.sentence}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"type": "estimate", **_document(self, sentence=self.sentence)}
+    def card(self) -> Card:
+        """What a notebook shows."""
+        return Card(self.sentence, kind="Estimate")
 
 
 @dataclass(frozen=True)
-class Bound(_OneSided):
+class Bound(_OneSided, kind="bound", keys="name value text side delta n assumptions terms settings sentence"):
     """A number that the true value does not exceed (or fall below), except with probability ``delta`` over the data.
 
     Examples
@@ -364,13 +335,19 @@ class Bound(_OneSided):
     def _conditions(self) -> str:
         return _with_probability(self.delta, self.n)
 
-    def _table(self) -> Raw | None:
+    @property
+    def _tables(self) -> Sequence[CardTable]:
         rows = [(name, round_outward(value, self.side)) for name, value in self.terms.items()]
-        return table(["term", self.name], rows, numeric=(1,)) if rows else None
+        return [CardTable(rows, ("term", self.name))] if rows else ()
 
 
 @dataclass(frozen=True)
-class TwoSidedBound:
+class TwoSidedBound(
+    PlainValues,
+    NotebookCard,
+    kind="two-sided bound",
+    keys="name lower=lower.value upper=upper.value text delta n assumptions settings sentence",
+):
     """A lower and an upper bound on one number that hold together, except with the sum of their probabilities.
 
     Examples
@@ -439,27 +416,13 @@ class TwoSidedBound:
     def __str__(self) -> str:
         return _in_lines(self)
 
-    def _repr_html_(self) -> str:
-        return element("p", element("strong", "Bounds"), f": {self.statement}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "type": "two-sided bound",
-            "name": self.name,
-            "lower": self.lower.value,
-            "upper": self.upper.value,
-            "text": self.text,
-            "delta": self.delta,
-            "n": self.n,
-            "assumptions": list(self.assumptions),
-            "settings": dict(self.settings),
-            "sentence": self.sentence,
-        }
+    def card(self) -> Card:
+        """What a notebook shows."""
+        return Card(self.statement, kind="Bounds")
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(NotebookCard):
     """How a failure probability was spent. The entries never add up to more than the budget, exactly.
 
     Examples
@@ -521,15 +484,17 @@ class Ledger:
         entries = {name: math.fsum(alpha for other, alpha in self.entries if other == name) for name in names}
         return {"budget": self.budget, "spent": self.spent, "entries": entries}
 
-    def _repr_html_(self) -> str:
+    def card(self) -> Card:
+        """What a notebook shows."""
         entries = [*self.entries, ("together", self.spent), ("of a budget of", self.budget)]
-        return table(
-            ["spent on", "alpha"], [(name, short_text(alpha, "upper")) for name, alpha in entries], numeric=(1,)
-        )
+        rows = [(name, short_text(alpha, "upper")) for name, alpha in entries]
+        return Card(tables=(CardTable(rows, ("spent on", "alpha")),))
 
 
 @dataclass(frozen=True)
-class Certificate(_OneSided):
+class Certificate(
+    _OneSided, kind="certificate", keys="name value text side radius ledger n assumptions settings sentence"
+):
     """A number that no perturbation up to ``radius`` can exceed, except with the probability in the ledger.
 
     Examples
@@ -570,8 +535,9 @@ class Certificate(_OneSided):
             f"except with probability at most {level}"
         )
 
-    def _table(self) -> Raw | None:
-        return Raw(self.ledger._repr_html_())  # pyright: ignore[reportPrivateUsage]
+    @property
+    def _tables(self) -> Sequence[CardTable]:
+        return self.ledger.card().tables
 
 
 def _probability(value: float, name: str) -> None:

@@ -23,6 +23,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from certcal._base.checks import InputError
+from certcal._base.json import PlainValues
 from certcal._base.rounding import percent_text, round_outward, short_text
 from certcal._base.text import capital, did_you_mean
 from certcal.claims import Bound, Certificate, Estimate, listed
@@ -208,7 +209,7 @@ def _value(value: Any) -> float | str:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgement(PlainValues, without="statement claim"):
     """One requirement held against one claim.
 
     Attributes
@@ -252,11 +253,6 @@ class Judgement:
     settings_judged: int = 1
     statement: str = ""
     claim: Any = field(default=None, repr=False, compare=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("statement", "claim")}
-        return {**kept, "settings": dict(self.settings)}
 
     def headline(self, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The number that decided as a headline for JSON; what a result's own headline says of that number stays."""

@@ -6,7 +6,8 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any, ClassVar, cast
 
 
 def for_json(value: Any) -> Any:
@@ -26,15 +27,51 @@ def plain(value: Any) -> Any:
         return value.to_dict()
     if isinstance(value, Mapping):
         return {key: plain(entry) for key, entry in cast("Mapping[str, Any]", value).items()}
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
     if isinstance(value, tuple | list):
         return [plain(entry) for entry in cast("tuple[Any, ...]", value)]
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def document_of(record: Any, kind: str, *more: str, without: str = "") -> dict[str, Any]:
-    """What a record is called and its fields, then more of its properties, as plain values."""
-    names = [each.name for each in fields(record) if each.name != without]
-    return {"type": kind, **{name: plain(getattr(record, name)) for name in (*names, *more)}}
+class PlainValues:
+    """Gives a dataclass its ``to_dict``: what JSON says of it follows from how the class is declared.
+
+    Keywords of the class: ``kind`` is written first, as "type". ``keys`` names fields and properties in their order,
+    "key=attribute" where the document has another name, with a "?" for what is left out while it is None or empty; by
+    default all fields but those of ``without``. ``more`` follows them.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Group(PlainValues, kind="group", keys="n measurements=rows bounds?"):
+    ...     rows: tuple[float, ...]
+    ...     n: int
+    ...     bounds: tuple[float, ...] = ()
+    >>> Group((0.5,), 9).to_dict()
+    {'type': 'group', 'n': 9, 'measurements': [0.5]}
+    """
+
+    _declared: ClassVar[tuple[str, str, str, str]] = ("", "", "", "")
+
+    def __init_subclass__(cls, kind: str = "", keys: str = "", more: str = "", without: str = "") -> None:
+        super().__init_subclass__()
+        if kind or keys or more or without:
+            cls._declared = kind, keys, more, without
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        kind, keys, more, without = self._declared
+        every = (each.name for each in fields(cast("Any", self)))
+        names = keys.split() or [name for name in every if name not in without.split()]
+        document: dict[str, Any] = {"type": kind} if kind else {}
+        for name in (*names, *more.split()):
+            key, _, path = name.removesuffix("?").partition("=")
+            value = plain(attrgetter(path or key)(self))
+            if not name.endswith("?") or value not in (None, [], {}):
+                document[key] = value
+        return document
 
 
 def as_text(document: Any) -> str:

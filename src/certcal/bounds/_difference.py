@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._base.checks import InputError, choice, failure_probability, same_length, score_pair, shortened
+from certcal._base.json import PlainValues
 from certcal.binning import CLOSED, edges_for
 from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, mean_limit, spread, upper_limit
 from certcal.bounds._binned import gaps_with_past_signs, orders
@@ -25,7 +26,7 @@ _NODES = 257
 
 
 @dataclass(frozen=True)
-class DifferenceBounds:
+class DifferenceBounds(PlainValues):
     """How much two classifiers differ in the population, the first minus the second.
 
     Attributes
@@ -38,10 +39,6 @@ class DifferenceBounds:
 
     binned: TwoSidedBound
     brier: TwoSidedBound
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"binned": self.binned.to_dict(), "brier": self.brier.to_dict()}
 
 
 @names_wrong_types

@@ -21,6 +21,7 @@ from certcal._base.checks import (
     real,
     whole_number,
 )
+from certcal._base.json import PlainValues
 from certcal.bounds._binned import binned, binned_lower
 from certcal.bounds._bounded_variation import bounded_variation
 from certcal.bounds._cumulative import ks, kuiper
@@ -190,7 +191,7 @@ def _of_perturbed(function: Callable[[float], Bound], noise: str, delta: float) 
 
 
 @dataclass(frozen=True)
-class ClasswiseBounds:
+class ClasswiseBounds(PlainValues):
     """One bound per class; all hold together with probability at least 1 - delta, and so does the one on their mean.
 
     Attributes
@@ -203,10 +204,6 @@ class ClasswiseBounds:
 
     classes: tuple[Bound, ...]
     mean: Bound
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"classes": [each.to_dict() for each in self.classes], "mean": self.mean.to_dict()}
 
 
 @names_wrong_types

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, confidence_level, confidences, positive, share
+from certcal._base.json import PlainValues
 from certcal._base.rounding import percent_text
 from certcal._base.threads import map_blocks
 from certcal.bounds._scale import NEAREST, check_scale, log_odds, places
@@ -135,7 +136,7 @@ def gudermannian(x: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class BandwidthChoice:
+class BandwidthChoice(PlainValues, kind="bandwidth", more="sentence"):
     """A bandwidth, with what it costs.
 
     Attributes
@@ -178,11 +179,6 @@ class BandwidthChoice:
             f"{self.perturbed_auroc:.5f} on these {self.n} samples, {percent_text(self.level)} interval of the fall "
             f"{self.fall_lower:.5f} to {self.fall_upper:.5f} (asymptotic); an estimate, not a guarantee."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {"type": "bandwidth", **values, "sentence": self.sentence}
 
 
 def choose_bandwidth(

@@ -12,6 +12,7 @@ import numpy as np
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, confidences, failure_probability, function, real, share, whole_number
+from certcal._base.json import PlainValues
 from certcal._base.rounding import percent_text
 from certcal.bounds._binned import binned
 from certcal.bounds._bounded_variation import bounded_variation
@@ -32,7 +33,7 @@ class PlannedSize(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(PlainValues, kind="plan", more="sentence"):
     """How many samples are likely to be enough. An estimate: it depends on what was assumed, and on the simulation.
 
     Attributes
@@ -72,21 +73,6 @@ class Plan:
             f"about {self.n:,} samples bound the {self.name.removesuffix(' of the population')} by {self.target:g} at "
             f"delta {delta} with a chance of {power} if it is {self.error:g}; an estimate by simulation."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "type": "plan",
-            "n": self.n,
-            "target": self.target,
-            "name": self.name,
-            "error": self.error,
-            "power": self.power,
-            "delta": self.delta,
-            "curve": [each._asdict() for each in self.curve],
-            "settings": dict(self.settings),
-            "sentence": self.sentence,
-        }
 
 
 @names_wrong_types

@@ -11,7 +11,7 @@ import numpy as np
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.assumptions import NOT_USED_BEFORE
-from certcal._base.json import plain
+from certcal._base.json import PlainValues
 from certcal.bounds import betting, clopper_pearson
 from certcal.calibrators._certified import BrierTerms, CertifiedMap
 from certcal.calibrators._samples import CertifiedSamples
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedAt:
+class JudgedAt(PlainValues):
     """A map at one radius.
 
     Attributes
@@ -45,13 +45,9 @@ class JudgedAt:
     claim: Certificate | None
     gain: Bound | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return plain(vars(self))
-
 
 @dataclass(frozen=True, eq=False)
-class JudgedMap:
+class JudgedMap(PlainValues, without="calibrator"):
     """A map on samples that it was not fitted to.
 
     Claims about these samples hold whatever the map was fitted to; bounds on the population hold because it was fitted
@@ -87,13 +83,9 @@ class JudgedMap:
         radii = ", ".join(at.radius for at in self.at)
         return f"Judged(name={self.name!r}, calibrator={self.calibrator!r}, radii={radii})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {name: plain(value) for name, value in vars(self).items() if name != "calibrator"}
-
 
 @dataclass(frozen=True)
-class FrontPoint:
+class FrontPoint(PlainValues):
     """Clean and certified Brier score of one map: on the samples it was fitted to, and on the others.
 
     Attributes
@@ -109,10 +101,6 @@ class FrontPoint:
     tradeoff: float | None
     fitted: tuple[float | None, float | None]
     held_out: tuple[float | None, float | None]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return plain(vars(self))
 
 
 @names_wrong_types

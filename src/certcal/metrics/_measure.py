@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, bin_counts, choice, kernel_float, real
-from certcal._base.html import table
+from certcal._base.json import PlainValues
+from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal._base.rounding import percent_text
 from certcal._base.select import SLACK
 from certcal._base.threads import map_blocks
@@ -57,7 +58,7 @@ STUDY_BINS = (5, 10, 15, 20, 25, 50, 100, 200, 500)
 
 
 @dataclass(frozen=True, eq=False)
-class Measurements:
+class Measurements(PlainValues, NotebookCard, keys="n kind rows"):
     """Estimates of one set of predictions, in a fixed order.
 
     ``table["ece"]`` is the row of that name, in any case; when several bin counts were asked for, ``table["ece", 10]``.
@@ -108,10 +109,6 @@ class Measurements:
             )
         raise KeyError(f"no row {key!r}; there are {', '.join(dict.fromkeys(row.name for row in self.rows))}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"n": self.n, "kind": self.kind, "rows": [row.to_dict() for row in self.rows]}
-
     def __repr__(self) -> str:
         lines = [f"Measurements(n={self.n}, kind={self.kind!r})"]
         for row in self.rows:
@@ -120,7 +117,8 @@ class Measurements:
             lines.append(f"  {row.name:<28} {bins!s:>5}  {row.value:.5f}{spread}")
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
+    def card(self) -> Card:
+        """What a notebook shows."""
         spread = [row.interval for row in self.rows if row.interval is not None]
         header = ["metric", "bins", "value"]
         if spread:
@@ -130,12 +128,12 @@ class Measurements:
                 row.name,
                 str(row.settings.get("bins", "")),
                 f"{row.value:.5f}",
-                f"{row.interval.lower:.5f} to {row.interval.upper:.5f}" if row.interval is not None else None,
+                f"{row.interval.lower:.5f} to {row.interval.upper:.5f}" if row.interval is not None else "",
             )[: len(header)]
             for row in self.rows
         ]
         caption = f"Estimates from {self.n:,} samples ({self.kind}), not guarantees"
-        return table(header, rows, caption, numeric=(1, 2, 3))
+        return Card(tables=(CardTable(rows, header, caption),))
 
 
 @names_wrong_types

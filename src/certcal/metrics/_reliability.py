@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, choice, confidence_level, score_pair
-from certcal._base.html import table as html_table
+from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal._base.rounding import percent_text, round_outward
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.metrics.binned import ece_of
@@ -24,7 +24,7 @@ BANDS = ("joint", "per-bin", "isotonic", "none")
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability:
+class Reliability(NotebookCard):
     """Per-bin confidence and accuracy, perhaps with a band.
 
     Attributes
@@ -91,7 +91,8 @@ class Reliability:
             **({} if self.isotonic is None else {"isotonic": self.isotonic.to_dict()}),
         }
 
-    def _repr_html_(self) -> str:
+    def card(self) -> Card:
+        """What a notebook shows."""
         bins = self.table
         header = ["confidence", "samples", "mean confidence", "accuracy", "accuracy − confidence"]
         if self.lower is not None:
@@ -108,7 +109,7 @@ class Reliability:
         empty = bins.count.size - len(rows)
         caption = f"ECE {self.ece:.5f}: an estimate, {bins.count.size} bins, {empty} of them empty and not shown"
         caption += "; * beyond sampling error" if self.beyond.any() else ""
-        return html_table(header, rows, caption, numeric=range(1, len(header)))
+        return Card(tables=(CardTable(rows, header, caption),))
 
 
 def reliability(

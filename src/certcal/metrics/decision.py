@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, confidence_level, share, to_numpy
+from certcal._base.json import PlainValues
 from certcal.binning import BinTable, sums
 from certcal.metrics._intervals import rate_ends
 from certcal.metrics.binary import binary_pair
@@ -26,7 +27,7 @@ THRESHOLDS = tuple(k / 100 for k in range(1, 100))
 
 
 @dataclass(frozen=True, eq=False)
-class DecisionCurve:
+class DecisionCurve(PlainValues, without="rate n"):
     """Net benefit of acting on scores of at least a threshold, for several thresholds.
 
     Attributes
@@ -80,11 +81,6 @@ class DecisionCurve:
         lower, upper = _ends(hits, wrong, odds, size, level)
         treat_all = rate - odds * (1 - rate)
         return cls(threshold, benefit, acted, lower, upper, treat_all, rate, level, int(table.count.sum()))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        names = ("threshold", "net_benefit", "acted", "lower", "upper", "treat_all")
-        return {**{name: getattr(self, name).tolist() for name in names}, "level": self.level}
 
 
 def decision_curve(

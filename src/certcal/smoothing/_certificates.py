@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.assumptions import BATCH, NOISE, SPLIT, fixed, own_kind
 from certcal._base.checks import InputError, choice, failure_probability, to_numpy, whole_number
-from certcal._base.html import table
+from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal.claims import Certificate, Ledger, round_outward, short_text
 from certcal.smoothing._bands import lower_limits, radii_of_limits
 from certcal.smoothing._counts import Counts
@@ -70,7 +70,7 @@ class Failures:
 
 
 @dataclass(frozen=True, eq=False)
-class Certificates:
+class Certificates(NotebookCard):
     """What holds for each sample under every perturbation of norm up to ``radius``.
 
     Attributes
@@ -168,7 +168,8 @@ class Certificates:
             f"certified={self.n_certified}, abstained={self.n_abstained})"
         )
 
-    def _repr_html_(self) -> str:
+    def card(self) -> Card:
+        """What a notebook shows."""
         width = self.mean_width
         whose = "that any certificate fails" if self.familywise else "that a sample's certificate fails"
         facts = [
@@ -181,7 +182,7 @@ class Certificates:
             (f"probability {whose}, at most", short_text(self.alpha, "upper")),
             ("if", " and ".join(self.assumptions)),
         ]
-        return table([], facts, "Certificates", row_headers=True)
+        return Card(tables=(CardTable(facts, caption="Certificates"),))
 
     def summary(self, bins: int = 15, closed: str = "left", delta: float = 0.05, **edges: Any) -> CertifiedSummary:
         """Everything that holds where every certificate does; see :func:`certcal.worst_case.certify`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, choice, noise_level, random_seed, same_length, to_numpy, whole_number
+from certcal._base.json import PlainValues
 from certcal.smoothing._noise import NOISES
 
 Integers = NDArray[np.int64]
@@ -234,7 +235,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Overview:
+class Overview(PlainValues):
     """Shares over the samples of a run. Estimates, not guarantees.
 
     Attributes
@@ -257,10 +258,6 @@ class Overview:
     votes: float
     invalid: int
     alpha: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 @names_wrong_types

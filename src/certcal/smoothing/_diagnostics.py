@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import whole_number
+from certcal._base.json import PlainValues
 from certcal.claims import round_outward
 from certcal.smoothing._certificates import Certificates
 from certcal.smoothing._counts import ConfidenceEstimates, Counts
@@ -94,7 +95,7 @@ def widths_of(found: Certificates) -> Widths | None:
 
 
 @dataclass(frozen=True)
-class InfluentialSample:
+class InfluentialSample(PlainValues, kind="influential sample"):
     """A sample, its interval, and what it adds to the worst calibration error.
 
     Attributes
@@ -133,10 +134,6 @@ class InfluentialSample:
     def interval_text(self) -> str:
         """The interval as printed: rounded outward."""
         return f"{round_outward(self.lower, 'lower')} to {round_outward(self.upper, 'upper')}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"type": "influential sample", **asdict(self)}
 
 
 @names_wrong_types

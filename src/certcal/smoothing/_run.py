@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, to_numpy, whole_number
 from certcal._base.files import path_of
-from certcal._base.html import table
+from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal.smoothing._manifest import Manifest, Size, Unit, input_fingerprints, read_manifest
 from certcal.smoothing._shards import (
     DAMAGED,
@@ -56,7 +56,7 @@ class RunState:
         return not self.missing
 
 
-class Run:
+class Run(NotebookCard):
     """What was drawn, on disk. Everything after drawing needs only this: no model, no data.
 
     Made by :func:`certcal.smoothing.sample` and :func:`certcal.smoothing.open_run`.
@@ -78,7 +78,8 @@ class Run:
         m = self.manifest
         return f"Run({str(self.path)!r}: {m.samples:,} samples, n={m.n:,}, n0={m.n0:,}, sigma={m.sigma:g})"
 
-    def _repr_html_(self) -> str:
+    def card(self) -> Card:
+        """What a notebook shows."""
         m = self.manifest
         facts = [
             ("folder", str(self.path)),
@@ -89,7 +90,7 @@ class Run:
             ("data", m.data.source or "not named"),
             ("created", m.created),
         ]
-        return table([], facts, "Run on disk", row_headers=True)
+        return Card(tables=(CardTable(facts, caption="Run on disk"),))
 
     def state(self) -> RunState:
         """Read and check every shard."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from certcal._base.checks import InputError
+from certcal._base.json import PlainValues
 from certcal._base.progress import SILENT, Progress
 from certcal._base.settings import Settings, setting, takes
 from certcal._base.text import counted
@@ -80,7 +81,7 @@ class ChangeSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Pairing:
+class Pairing(PlainValues):
     """Which rows of two tables are the same sample.
 
     Attributes
@@ -101,13 +102,9 @@ class Pairing:
     only_old: int = 0
     only_new: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return dict(self.__dict__)
-
 
 @dataclass(frozen=True)
-class Change:
+class Change(PlainValues, keys="name old new difference interval"):
     """One number in two results.
 
     Attributes
@@ -143,16 +140,6 @@ class Change:
         """The difference as an estimate."""
         n = min(self.old.n, self.new.n)
         return Estimate(f"difference_{self.name}", self.difference, n, self.new.settings, self.interval)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "name": self.name,
-            "old": self.old.to_dict(),
-            "new": self.new.to_dict(),
-            "difference": self.difference,
-            "interval": None if self.interval is None else self.interval.to_dict(),
-        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)

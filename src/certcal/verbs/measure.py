@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import certcal
 from certcal._base.checks import InputError
+from certcal._base.json import PlainValues
 from certcal._base.progress import SILENT, Progress
 from certcal._base.settings import Settings, counted_from_one, setting, takes
 from certcal._base.text import counted
@@ -115,7 +116,7 @@ class MeasureSettings(Settings):
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredGroup:
+class MeasuredGroup(PlainValues, keys="n measurements=rows reliability effective_n? bounds?"):
     """The measurements of all samples or of one group.
 
     Attributes
@@ -140,13 +141,6 @@ class MeasuredGroup:
     reliability: Reliability
     bounds: Sequence[Bound] = ()
     effective_n: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: the number of samples, the measurements and the diagram."""
-        rows = [row.to_dict() for row in self.rows]
-        found = {"n": self.n, "measurements": rows, "reliability": self.reliability.to_dict()}
-        found |= {"effective_n": self.effective_n} if self.effective_n is not None else {}
-        return found | ({"bounds": [bound.to_dict() for bound in self.bounds]} if self.bounds else {})
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 
 from certcal._base.arguments import names_wrong_types
-from certcal._base.html import element, table
 from certcal._base.isotonic import isotonic
+from certcal._base.json import PlainValues
+from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal.claims import move_outward, round_outward, these_samples
 from certcal.worst_case._result import CertifiedValue, WorstCase
 from certcal.worst_case._scores import brier_score
@@ -43,7 +44,12 @@ _ROUNDING = 64 * 2.0**-52
 
 
 @dataclass(frozen=True)
-class Information:
+class Information(
+    PlainValues,
+    NotebookCard,
+    kind="information",
+    keys="n n_correct=right brier_score=brier skill best_skill miscalibration resolution uncertainty finding verdict",
+):
     """What of the information in confidences is certified to survive, over the certified samples.
 
     Attributes
@@ -154,21 +160,10 @@ class Information:
         names = ("skill", "best_skill", "miscalibration", "resolution", "uncertainty")
         return {name: getattr(self, name) for name in names}
 
-    def _repr_html_(self) -> str:
+    def card(self) -> Card:
+        """What a notebook shows."""
         rows = [(each.name, "≥" if each.side == "lower" else "≤", each.text) for each in self.values.values()]
-        return element("div", element("p", self.verdict), table(["claim", "", "value"], rows, numeric=(2,)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "type": "information",
-            "n": self.n,
-            "n_correct": self.right,
-            "brier_score": self.brier,
-            **{name: value.to_dict() for name, value in self.values.items()},
-            "finding": self.finding,
-            "verdict": self.verdict,
-        }
+        return Card(self.verdict, tables=(CardTable(rows, ("claim", "", "value")),))
 
 
 @names_wrong_types

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, whole_number
-from certcal._base.html import element
+from certcal._base.json import PlainValues
+from certcal._base.notebook import Card, NotebookCard
 from certcal.binning import BinTable, assign
 from certcal.claims import Frozen, in_words, move_outward, round_outward, these_samples
 
@@ -31,7 +32,12 @@ def outward(value: float, error: float, side: str = "upper", ceiling: float = 1.
 
 
 @dataclass(frozen=True, eq=False)
-class WorstCase:
+class WorstCase(
+    PlainValues,
+    NotebookCard,
+    kind="worst case",
+    keys="name value text n extreme lower_end signs all_samples settings reached? sentence",
+):
     """The largest (or smallest) value of a metric over all confidences inside their intervals.
 
     Attributes
@@ -189,29 +195,17 @@ class WorstCase:
     def _also(self) -> str:
         return "" if self.reached is None else f"; some have {round_outward(self.reached, 'lower')}"
 
-    def _repr_html_(self) -> str:
+    def card(self) -> Card:
+        """What a notebook shows."""
         name = "Worst case" if self.extreme == "highest" else "Best case"
         told = [self.sentence]
         if self.all_samples is not None and self.all_samples is not self:
             told.append(f"With samples that are not certified free to be anything: {self.all_samples.sentence}")
-        return element("p", element("strong", name), f": {' '.join(told)}")
+        return Card(" ".join(told), kind=name)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, without the witness."""
-        return {
-            "type": "worst case",
-            "name": self.name,
-            "value": self.value,
-            "text": self.text,
-            "n": self.n,
-            "extreme": self.extreme,
-            "lower_end": self.value if self.lower_end is None else self.lower_end,
-            "signs": None if self.signs is None else self.signs.tolist(),
-            "all_samples": None if self.all_samples is None else self.all_samples.to_dict(),
-            "settings": dict(self.settings),
-            **({} if self.reached is None else {"reached": self.reached}),
-            "sentence": self.sentence,
-        }
+        return {**super().to_dict(), "lower_end": self.value if self.lower_end is None else self.lower_end}
 
 
 def _restored(values: dict[str, Any], attained: Attained | None) -> WorstCase:
@@ -219,7 +213,7 @@ def _restored(values: dict[str, Any], attained: Attained | None) -> WorstCase:
 
 
 @dataclass(frozen=True)
-class CertifiedValue:
+class CertifiedValue(PlainValues, kind="certified value", keys="name value text side n sentence"):
     """A number that follows from the intervals, with its text rounded to the safe side and its sentence.
 
     Attributes
@@ -240,15 +234,3 @@ class CertifiedValue:
     text: str
     sentence: str
     side: str = "lower"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "type": "certified value",
-            "name": self.name,
-            "value": self.value,
-            "text": self.text,
-            "side": self.side,
-            "n": self.n,
-            "sentence": self.sentence,
-        }

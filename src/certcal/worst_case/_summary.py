@@ -12,7 +12,7 @@ import numpy as np
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability
-from certcal._base.html import element, table
+from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal.binning import check_edges
 from certcal.bounds import clopper_pearson
 from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, short_text, these_samples
@@ -112,7 +112,7 @@ class CertifiedRange:
 
 
 @dataclass(frozen=True, eq=False)
-class CertifiedSummary:
+class CertifiedSummary(NotebookCard):
     """What intervals certify about a classifier on these samples, and about the population they were drawn from.
 
     Attributes
@@ -181,7 +181,8 @@ class CertifiedSummary:
             f"{'undefined' if error is None else error.text})"
         )
 
-    def _repr_html_(self) -> str:
+    def card(self) -> Card:
+        """What a notebook shows."""
         bound = self.population
         rows: list[tuple[str, ...]] = [
             (self.accuracy.name, "", "", self.accuracy.text, ""),
@@ -193,14 +194,9 @@ class CertifiedSummary:
         level = short_text(self.settings["delta"], "upper")
         name = f"calibration error of the population, each except with probability {level}"
         rows.append((name, "", "undefined" if bound is None else bound.text, "", self.population_all.text))
-        header = ["claim", "certified: at least", "at most", "all: at least", "at most"]
+        head = ["claim", "certified: at least", "at most", "all: at least", "at most"]
         caption = f"{self.n_certified:,} of {self.n:,} samples are certified{in_words(self.settings)}"
-        return element(
-            "div",
-            element("p", self.headline),
-            element("p", self.information.verdict),
-            table(header, rows, caption, numeric=(1, 2, 3, 4)),
-        )
+        return Card(self.headline, self.information.verdict, tables=(CardTable(rows, head, caption),))
 
     @property
     def _share(self) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, shortened
 from certcal._base.files import path_of
-from certcal._base.html import table as html_table
+from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal._base.text import did_you_mean
 
 Stage = Literal["pre", "post"]
@@ -78,7 +78,7 @@ def is_own(name: str) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class StudyTable:
+class StudyTable(NotebookCard):
     """Measurements of many models on one or more data sets.
 
     Attributes
@@ -259,9 +259,10 @@ class StudyTable:
         counts = ", ".join(f"{thing}={count}" for thing, count in self._counts())
         return f"StudyTable({counts})".replace("data sets", "datasets")
 
-    def _repr_html_(self) -> str:
+    def card(self) -> Card:
+        """What a notebook shows."""
         facts = [(thing, f"{count:,}") for thing, count in self._counts()]
-        return html_table([], facts, "Table of a study", row_headers=True)
+        return Card(tables=(CardTable(facts, caption="Table of a study"),))
 
     @property
     def has(self) -> str:

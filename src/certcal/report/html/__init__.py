@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from certcal.report.html.elements import card
 from certcal.report.html.skeleton import framed, page
 
-__all__ = ["framed", "page"]
+__all__ = ["card", "framed", "page"]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, groupby
 from typing import assert_never
 
-from certcal._base.html import Child, Raw, definition_list, element, join
 from certcal.report.charts import Chart, Graph, Heatmap, Panel, Points, Stack, legend_of
 from certcal.report.document import (
     Block,
@@ -26,6 +25,7 @@ from certcal.report.document import (
     Table,
     Text,
 )
+from certcal.report.html.elements import Child, Raw, definition_list, element, join
 from certcal.report.html.graph import graph_legend, graph_picture
 from certcal.report.html.heatmap import heatmap_picture
 from certcal.report.html.markup import SENTENCE, clipped, details, note, scrolling, shown, unbroken

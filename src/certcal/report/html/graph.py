@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from certcal._base.html import Raw, element
 from certcal.report.charts import Graph
+from certcal.report.html.elements import Raw, element
 from certcal.report.html.markup import clipped
 from certcal.report.html.svg import WIDTHS, coordinate, picture, sample
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from certcal._base.html import Raw, element, join
 from certcal.report.charts import Heatmap
+from certcal.report.html.elements import Raw, element, join
 from certcal.report.html.markup import clipped, cut, details, note, scrolling, shown
 from certcal.report.html.svg import WIDTHS, coordinate, picture
 from certcal.report.numbers import minus

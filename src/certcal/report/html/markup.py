@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from certcal._base.html import Child, Raw, element, join
+from certcal.report.html.elements import Child, Raw, element, join
 
 NAME, SENTENCE = 160, 2000
 _SPACES = re.compile(r"(\s+)")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from certcal._base.checks import InputError
-from certcal._base.html import Raw, element
+from certcal.report.html.elements import Raw, element
 from certcal.report.html.markup import SENTENCE, clipped
 
 _MOST_PIXELS = 512

@@ -13,11 +13,11 @@ from importlib.resources import files
 from typing import Any
 
 import certcal
-from certcal._base.html import Child, Raw, definition_list, element, join, table, visible
 from certcal._base.json import for_json
 from certcal._base.text import capital
 from certcal.report.document import ABOUT, Report, Section
 from certcal.report.html.blocks import Writer
+from certcal.report.html.elements import Child, Raw, definition_list, element, join, table, visible
 from certcal.report.html.markup import SENTENCE, clipped, details, note, scrolling, shown, unbroken
 from certcal.report.provenance import Provenance
 from certcal.verdict import Verdict

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import assert_never
 
-from certcal._base.html import Child, Raw, element, join
 from certcal.report.charts import (
     Axis,
     Band,
@@ -29,6 +28,7 @@ from certcal.report.charts import (
     Values,
     Words,
 )
+from certcal.report.html.elements import Child, Raw, element, join
 from certcal.report.html.markup import clipped, cut, shown
 from certcal.report.numbers import brief
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, correctness, same_length, shortened, to_numpy, whole_number
-from certcal._base.json import document_of
+from certcal._base.json import PlainValues
 from certcal.claims import short_text
 from certcal.smoothing.robustness._votes import vote_radii
 
@@ -31,7 +31,7 @@ WARNING = (
 
 
 @dataclass(frozen=True)
-class AccuracyCurve:
+class AccuracyCurve(PlainValues, kind="certified accuracy", more="values texts"):
     """Certified accuracy at several radii, as whole numbers of samples.
 
     Attributes
@@ -87,10 +87,6 @@ class AccuracyCurve:
             for radius, count, text in zip(self.at, self.certified, self.percents, strict=True)
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return document_of(self, "certified accuracy", "values", "texts")
-
 
 @dataclass(frozen=True, eq=False)
 class AccuracySteps:
@@ -133,7 +129,7 @@ class AccuracySteps:
 
 
 @dataclass(frozen=True)
-class BestCurve:
+class BestCurve(PlainValues, kind="best certified accuracy", more="values texts", without="fractions"):
     """At each radius the highest certified accuracy of several runs, and whose it is.
 
     Examples
@@ -159,13 +155,9 @@ class BestCurve:
         """The shares as printed: rounded down."""
         return tuple(rounded_down(share) for share in self.fractions)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return document_of(self, "best certified accuracy", "values", "texts", without="fractions")
-
 
 @dataclass(frozen=True)
-class AverageCertifiedRadius:
+class AverageCertifiedRadius(PlainValues, kind="average certified radius", more="sentence"):
     """Mean certified radius, abstained and wrong samples counting zero. Kept for comparison with published tables.
 
     Attributes
@@ -214,10 +206,6 @@ class AverageCertifiedRadius:
         if self.trivial is not None:
             facts.append(f"Always answering the most frequent class would score {self.trivial:.4f}.")
         return " ".join(facts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return document_of(self, "average certified radius", "sentence")
 
 
 @names_wrong_types

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from certcal._base.checks import InputError, failure_probability, whole_number
+from certcal._base.json import PlainValues
 from certcal.claims import short_text
 from certcal.smoothing.robustness._distribution import MOST_DRAWS, ConvertedAccuracy
 
@@ -17,7 +18,7 @@ DEFAULT_BUDGETS = ((100, 0.01), (1_000, 0.001), (100_000, 0.001))
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(PlainValues):
     """A budget and a level: draws per sample, and the probability that a sample's radius may fail.
 
     Examples
@@ -33,10 +34,6 @@ class Budget:
     def text(self) -> str:
         """In words."""
         return f"N = {self.draws:,}, alpha = {short_text(self.alpha, 'upper')}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"draws": self.draws, "alpha": self.alpha}
 
 
 @dataclass(frozen=True, eq=False)

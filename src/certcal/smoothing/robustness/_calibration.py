@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._base.json import document_of
+from certcal._base.json import PlainValues
 from certcal.smoothing._counts import Counts
 from certcal.smoothing.robustness._accuracy import check_at
 
@@ -20,7 +20,7 @@ _MULTIPLES = (0.0, 1.0, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
-class CertifiedCalibration:
+class CertifiedCalibration(PlainValues, kind="certified calibration"):
     """The exact worst case of calibration of one run under perturbations up to each of several radii.
 
     What is claimed of the samples holds where their certificates do; each may fail with probability ``alpha``, as with
@@ -44,10 +44,6 @@ class CertifiedCalibration:
     radii: tuple[float, ...]
     summaries: tuple[CertifiedSummary, ...]
     alpha: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return document_of(self, "certified calibration")
 
 
 def certified_calibration(

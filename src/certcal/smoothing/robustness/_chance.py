@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, confidences, same_length, share
-from certcal._base.json import document_of
+from certcal._base.json import PlainValues
 from certcal.claims import short_text
 from certcal.smoothing.robustness._dominance import FIRST, NEITHER, SECOND, Stretch
 
@@ -38,7 +38,7 @@ Values = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Chance:
+class Chance(PlainValues, kind="beyond chance", more="verdict sentence"):
     """Where one of two curves P(share of votes >= p) is higher in the population that the samples came from.
 
     What is random: which samples were drawn, and their noise. What is assumed: the samples are independent draws from
@@ -115,10 +115,6 @@ class Chance:
     def _spelled(self, stretch: Stretch) -> str:
         other = self.second if stretch.ahead == self.first else self.first
         return f"{stretch.ahead} is higher than {other} {_span(stretch)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return document_of(self, "beyond chance", "verdict", "sentence")
 
 
 @names_wrong_types

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability
+from certcal._base.json import PlainValues
 from certcal.claims import short_text
 from certcal.result import Result
 from certcal.smoothing.robustness._accuracy import (
@@ -42,7 +43,11 @@ _MOST_RADII = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class Compared(
+    PlainValues,
+    keys="name sigma draws alpha n n_abstained certified_accuracy=curve certified_as_printed=printed.certified "
+    "average_certified_radius=average distribution notes runs",
+):
     """One run or log in a comparison.
 
     Attributes
@@ -91,26 +96,9 @@ class Compared:
             least if count == sure else f"{100 * count / self.n:.2f} (≥ {least})" for count, sure, least in lines
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "name": self.name,
-            "sigma": self.sigma,
-            "draws": list(self.draws),
-            "alpha": self.alpha,
-            "n": self.n,
-            "n_abstained": self.n_abstained,
-            "certified_accuracy": self.curve.to_dict(),
-            "certified_as_printed": list(self.printed.certified),
-            "average_certified_radius": self.average.to_dict(),
-            "distribution": self.distribution.to_dict(),
-            "notes": list(self.notes),
-            "runs": self.runs,
-        }
-
 
 @dataclass(frozen=True, eq=False)
-class RunFamily:
+class RunFamily(PlainValues):
     """One method at several noise levels.
 
     Attributes
@@ -136,10 +124,6 @@ class RunFamily:
     def steps(self) -> AccuracySteps:
         """``best`` at every radius."""
         return AccuracySteps.highest(run.steps for run in self.runs)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"name": self.name, "runs": [run.to_dict() for run in self.runs], "best": self.best.to_dict()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

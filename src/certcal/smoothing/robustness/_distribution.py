@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability, noise_level, to_numpy, whole_number
-from certcal._base.json import document_of
+from certcal._base.json import PlainValues
 from certcal.claims import short_text
 from certcal.smoothing.robustness._accuracy import check_at
 from certcal.smoothing.robustness._votes import as_record, certifying_probability, smallest_votes, votes_tail
@@ -27,7 +27,7 @@ MOST_DRAWS = 2**53
 
 
 @dataclass(frozen=True, eq=False)
-class ConvertedAccuracy:
+class ConvertedAccuracy(PlainValues, kind="converted certified accuracy", more="sentence"):
     """Certified accuracy to be expected at another budget, level or radius.
 
     Attributes
@@ -78,10 +78,6 @@ class ConvertedAccuracy:
         level = short_text(self.alpha, "upper")
         return f"with {self.draws} draws at alpha = {level}, certified accuracy would be {', '.join(shares)}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return document_of(self, "converted certified accuracy", "sentence")
-
 
 class Convertible(ABC):
     """What the whole distribution and single points of it share: reading certified accuracy off a curve."""
@@ -102,7 +98,7 @@ class Convertible(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class PaCurve:
+class PaCurve(PlainValues, kind="curve of p_A"):
     """P(p_A >= p) at some p: falling steps, each share holding from the p before it up to its own.
 
     Attributes
@@ -119,10 +115,6 @@ class PaCurve:
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     thinned: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return document_of(self, "curve of p_A")
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +270,7 @@ class PaDistribution(Convertible):
 
 
 @dataclass(frozen=True, eq=False)
-class PaPoints(Convertible):
+class PaPoints(Convertible, PlainValues, kind="points of the distribution of p_A"):
     """The distribution of p_A where a published curve of certified accuracies gives it: at one p per radius.
 
     Attributes
@@ -338,10 +330,6 @@ class PaPoints(Convertible):
         low = np.repeat(np.concatenate(([0.0], self.p)), sizes)
         high = np.repeat(np.concatenate((np.nextafter(self.p, 0.0), [1.0])), sizes)
         return PaDistribution(name, self.sigma, low, high, float(high[0]) if sizes[0] else 0.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return document_of(self, "points of the distribution of p_A")
 
 
 @names_wrong_types

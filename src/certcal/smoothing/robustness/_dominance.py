@@ -18,14 +18,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, whole_number
-from certcal._base.json import document_of
+from certcal._base.json import PlainValues
 from certcal.claims import short_text
 from certcal.smoothing.robustness._distribution import PaDistribution, steps
 from certcal.smoothing.robustness._votes import vote_radii
@@ -37,20 +36,16 @@ _SPELLED = 2
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Stretch(PlainValues):
     """Where one curve is above: for p (or R) above ``start`` up to ``stop``, at the first one from ``start`` on."""
 
     ahead: str
     start: float
     stop: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"ahead": self.ahead, "start": self.start, "stop": self.stop}
-
 
 @dataclass(frozen=True)
-class Dominance:
+class Dominance(PlainValues, kind="dominance", more="sentence statement assumptions", without="everywhere"):
     """Which of two models is better in every setting, or that neither is.
 
     Attributes
@@ -198,10 +193,6 @@ class Dominance:
         )
         more = len(self.stretches) - _SPELLED
         return text + (f" (and {more} more {'stretch' if more == 1 else 'stretches'})" if more > 0 else "")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return document_of(self, "dominance", "sentence", "statement", "assumptions", without="everywhere")
 
 
 @names_wrong_types

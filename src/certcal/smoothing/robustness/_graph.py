@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from certcal._base.checks import InputError
-from certcal._base.json import document_of, plain
+from certcal._base.json import PlainValues, plain
 from certcal._base.text import counted
 from certcal.claims import short_text
 from certcal.smoothing.robustness._chance import OPEN, Chance
@@ -39,7 +39,12 @@ _SPELLED, _FEW = 6, 3
 
 
 @dataclass(frozen=True)
-class DominanceGraph:
+class DominanceGraph(
+    PlainValues,
+    kind="dominance graph",
+    more="edges strict_edges reduced undominated hidden firm_edges",
+    without="chances",
+):
     """Which of several methods are better than which in every setting.
 
     Attributes
@@ -209,9 +214,8 @@ class DominanceGraph:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        edges = ("edges", "strict_edges", "reduced", "undominated", "hidden", "firm_edges")
         told = (self.statement, self.contradiction, self.beyond_chance)
-        return document_of(self, "dominance graph", *edges, without="chances") | {
+        return super().to_dict() | {
             "beyond_chance": plain(self.chances),
             "level": self.level if self.chances else None,
             "sentences": [each for each in told if each is not None],

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal._base import html as _html
-from certcal._base.html import Raw, element, table
+from certcal.report.html import elements as _html
+from certcal.report.html.elements import Raw, element, table
 
 TEXTS = st.text(st.characters(), max_size=20) | st.sampled_from(
     [

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable
 from numbers import Integral, Real
 from typing import TypeAlias, cast
 
+from certcal._base.notebook import Card
+
 
 class Raw(str):
     """Text that is already markup. Only what this package wrote itself may be called so.
@@ -108,6 +110,23 @@ def table(
         element("tbody", lines),
         **attributes,
     )
+
+
+def card(shown: Card) -> Raw:
+    """Markup of what a notebook shows of a small value.
+
+    Examples
+    --------
+    >>> card(Card("ece is 0.04.", kind="Estimate"))
+    '<p><strong>Estimate</strong>: ece is 0.04.</p>'
+    """
+    first, *others = shown.sentences or ("",)
+    lead = element("p", element("strong", shown.kind), f": {first}") if shown.kind else element("p", first)
+    parts = [lead, *(element("p", each) for each in others)] if shown.sentences else []
+    for rows, head, caption in shown.tables:
+        numeric = range(1, len(head))
+        parts.append(table(head, rows, caption or None, numeric=numeric, row_headers=True))
+    return parts[0] if len(parts) == 1 else element("div", parts)
 
 
 def definition_list(pairs: Iterable[tuple[Child, Child]], **attributes: Value) -> Raw:
