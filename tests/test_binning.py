@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal import InputError, _threads
+from certcal import InputError
 from certcal.binning import (
     BinSums,
     ExactSum,
@@ -173,7 +173,7 @@ def test_bin_sums_are_the_same_bits_for_any_number_of_threads_and_any_cut(monkey
     edges = equal_width_edges(bins)
     found = []
     for threads in (1, 2, 3):
-        monkeypatch.setattr(_threads, "thread_count", lambda threads=threads: threads)
+        monkeypatch.setattr("certcal._base.threads.thread_count", lambda threads=threads: threads)
         found.append(as_bits(bin_table(z, c, edges, "left", w)))
     pieces = [BinSums(edges) for _ in range(3)]
     for k, piece in enumerate(pieces):

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from certcal import InputError, _durable
+from certcal import InputError
 from certcal._base.durable import LOCK, only_writer, open_regular, remove_leftovers, write_durably
 
 
@@ -70,7 +70,7 @@ def test_on_windows_a_byte_behind_the_text_is_locked_and_the_holder_can_be_read(
         assert (mode, size) == ("try once", 1)
         taken.append(place)
 
-    monkeypatch.setattr(_durable, "_WINDOWS", True)
+    monkeypatch.setattr("certcal._base.durable._WINDOWS", True)
     monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(LK_NBLCK="try once", locking=locking))
     with only_writer(tmp_path):
         assert (tmp_path / LOCK).read_text().startswith(f"{os.getpid()} on ")

@@ -9,17 +9,19 @@ import numpy as np
 import pytest
 
 from certcal import InputError, Predictions, measure, recalibrate
-from certcal.calibrators import CertifiedIsotonic, ConfidenceMap, ScoreMap, TopLabel
-from certcal.calibrators._base import described
-from certcal.calibrators._predictions import (
-    CONFIDENCE_METHODS,
-    METHODS,
+from certcal.calibrators import (
     SCORE_METHODS,
+    CertifiedIsotonic,
+    ConfidenceMap,
+    ScoreMap,
+    TopLabel,
     default_method,
+    described,
     fit_predictions,
     recalibrated,
+    split_positions,
 )
-from certcal.calibrators._samples import split_positions
+from certcal.calibrators._predictions import CONFIDENCE_METHODS, METHODS
 
 RNG = np.random.default_rng(12)
 N, K = 800, 3

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from certcal.data import read_intervals
+from certcal.lab import baselines
 from certcal.lab.baselines import _compare
 from certcal.report.numbers import minus
-from certcal.worst_case import baselines, calibration_error, certify
+from certcal.worst_case import calibration_error, certify
 
 RNG = np.random.default_rng(9)
 N = 80

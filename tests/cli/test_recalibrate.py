@@ -19,8 +19,8 @@ from certcal.calibrators import (
     VectorScaling,
     load,
     save,
+    split_positions,
 )
-from certcal.calibrators._samples import split_positions
 from certcal.claims import ORDER
 from certcal.data import load_table, open_table, read_intervals, read_predictions
 from certcal.smoothing import open_run

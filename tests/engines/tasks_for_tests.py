@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from certcal._base.checks import InputError
+from certcal import InputError
 from certcal.models.devices import DeviceMemoryWarning
 
 BATCH = 50

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom, norm
 from sklearn.linear_model import LogisticRegression
 
-from certcal import InputError, _threads
+from certcal import InputError
 from certcal.metrics import (
     Evidence,
     calibration_intercept,
@@ -221,9 +221,9 @@ def test_threads_do_not_change_a_bit(monkeypatch):
         fit = OutcomeRegression(s, y, w)
         return fit.line, fit.shift, fit.line_ends(0.025), ici(s, y, sample_weight=w)
 
-    monkeypatch.setattr(_threads, "thread_count", lambda: 3)
+    monkeypatch.setattr("certcal._base.threads.thread_count", lambda: 3)
     several = all_of_them()
-    monkeypatch.setattr(_threads, "thread_count", lambda: 1)
+    monkeypatch.setattr("certcal._base.threads.thread_count", lambda: 1)
     assert all_of_them() == several
 
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from certcal._base import threads as _threads
 from certcal.binning import assign, equal_mass_edges, equal_width_edges
 from certcal.metrics import (
     StreamingCalibration,
@@ -81,7 +80,7 @@ def test_errors_of_any_order_agree_with_their_definition(data, bins, p):
 @pytest.mark.parametrize("weigh", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_errors_of_many_samples_on_several_threads_agree_with_their_definitions(monkeypatch, dtype, weigh, threads):
-    monkeypatch.setattr(_threads, "thread_count", lambda: threads)
+    monkeypatch.setattr("certcal._base.threads.thread_count", lambda: threads)
     rng = np.random.default_rng(0)
     distinct = np.unique(np.concatenate((rng.beta(4, 1, 300), np.arange(31) / 30)).astype(dtype))
     which = rng.integers(0, distinct.size, MANY)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal._base import threads as _threads
 from certcal.metrics import classwise_ece, classwise_equal_mass_ece, ece, equal_mass_ece
 from tests import naive
 
@@ -82,7 +81,7 @@ def test_many_samples_on_several_threads_agree_with_their_definition(monkeypatch
     mass = naive.classwise(short, labels, lambda z, c: naive.equal_mass_ece(z, c, 15, w=heavy))
     found = []
     for threads in (1, 2, 3):
-        monkeypatch.setattr(_threads, "thread_count", lambda threads=threads: threads)
+        monkeypatch.setattr("certcal._base.threads.thread_count", lambda threads=threads: threads)
         found.append(classwise_ece(kinds[which], y, sample_weight=w))
         assert found[-1] == pytest.approx(wide, **CLOSE)
         assert classwise_equal_mass_ece(kinds[which], y, sample_weight=w) == pytest.approx(mass, **CLOSE)

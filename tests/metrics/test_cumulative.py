@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal._base import threads as _threads
 from certcal.metrics import ece, equal_mass_ece, ks_error, kuiper_error
 from certcal.metrics.cumulative import extremes
 from tests import naive
@@ -65,7 +64,7 @@ def test_errors_of_many_samples_on_several_threads_agree_with_a_full_sort(monkey
     w = rng.gamma(1.0, size=z.size) if weigh else None
     expected = reference(z, c, w)
     for threads in (1, 3):
-        monkeypatch.setattr(_threads, "thread_count", lambda threads=threads: threads)
+        monkeypatch.setattr("certcal._base.threads.thread_count", lambda threads=threads: threads)
         assert ks_error(z, c, sample_weight=w) == pytest.approx(expected[0], **CLOSE)
         assert kuiper_error(z, c, sample_weight=w) == pytest.approx(expected[1], **CLOSE)
 

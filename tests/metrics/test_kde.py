@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal._base.checks import InputError
+from certcal import InputError
 from certcal.metrics.cosine import MomentGrid
 from certcal.metrics.kernel import kde_ece, kde_ece_of
 from tests import naive_kernels as naive

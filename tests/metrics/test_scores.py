@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from scipy.stats import mannwhitneyu
 
-from certcal import InputError, _threads
+from certcal import InputError
 from certcal.metrics import (
     accuracy,
     auroc,
@@ -107,7 +107,7 @@ def test_the_harmonic_score_of_no_number_is_none_and_of_per_cent_is_refused():
 @pytest.mark.parametrize("weigh", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_scores_of_many_samples_on_several_threads_agree_with_plain_sums(monkeypatch, dtype, weigh, threads):
-    monkeypatch.setattr(_threads, "thread_count", lambda: threads)
+    monkeypatch.setattr("certcal._base.threads.thread_count", lambda: threads)
     rng = np.random.default_rng(0)
     z = rng.beta(3, 1, MANY).astype(dtype) * dtype(0.998) + dtype(0.001)
     c = (rng.random(MANY) < 0.7).astype(np.uint8)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal._base import threads as _threads
 from certcal._kernels.sorted_bins import most_rising_bins
 from certcal.metrics import equal_mass_ece, sweep_ece
 from certcal.metrics.binned import sweep_bins
@@ -82,7 +81,7 @@ def test_many_samples_use_the_last_number_of_bins_before_an_accuracy_falls(monke
     bins = most_rising(z, c)
     assert bins > 10
     for threads in (1, 3):
-        monkeypatch.setattr(_threads, "thread_count", lambda threads=threads: threads)
+        monkeypatch.setattr("certcal._base.threads.thread_count", lambda threads=threads: threads)
         assert sweep_bins(z, c, None) == bins
         assert sweep_ece(z, c) == pytest.approx(equal_mass_ece(z, c, bins), **CLOSE)
     equal = np.full(z.size, 0.5)

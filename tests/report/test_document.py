@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import certcal
-from certcal._base.checks import InputError
+from certcal import InputError
 from certcal.claims import Bound, Certificate, Ledger
 from certcal.report.document import Claim, Column, assumptions_of, frames_of, probability_of
 from certcal.smoothing import Counts

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from certcal._base.checks import InputError
+from certcal import InputError
 from certcal.report.html.png import image, pixels_of, png_of
 from tests.report.parsed import parsed
 

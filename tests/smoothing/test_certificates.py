@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from certcal import InputError, worst_case
-from certcal.smoothing import CONFIDENCES, Counts, certificates, default_thresholds
+from certcal.smoothing import CONFIDENCES, KINDS, Counts, certificates, default_thresholds
 from certcal.smoothing import _bands as bands
 from certcal.smoothing._bands import HistogramRows, LowerLimits, lower_limits
 from certcal.smoothing._certificates import certified_radii, failing
-from certcal.smoothing._kinds import KINDS
 from tests.smoothing import naive_certificates as naive
 from tests.smoothing import naive_robustness
 

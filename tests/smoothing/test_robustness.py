@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from certcal import InputError
+from certcal.smoothing import Counts
 from certcal.smoothing._bands import radii_of_limits
 from certcal.smoothing._certificates import certified_radii
-from certcal.smoothing._counts import Counts
 from certcal.smoothing.robustness import (
     AccuracySteps,
     PaDistribution,

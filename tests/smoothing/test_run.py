@@ -25,11 +25,10 @@ from certcal import InputError
 from certcal.engines import InProcess, LocalProcesses
 from certcal.models import Source, wrap
 from certcal.models.networks import LeNet
-from certcal.smoothing import open_run
+from certcal.smoothing import Run, SamplingError, open_run
 from certcal.smoothing._manifest import Size
-from certcal.smoothing._run import Run
 from certcal.smoothing._sample import Drawing
-from certcal.smoothing._sampler import SamplingError, check_rows, noisy_inputs
+from certcal.smoothing._sampler import check_rows, noisy_inputs
 from tests.smoothing import models_for_tests
 from tests.smoothing.drawing import HERE, ROOT, X, Y, assert_same_counts, digests, draw, model, shards
 
@@ -75,7 +74,7 @@ def test_a_run_counts_every_draw_once(whole):
 
 
 def test_a_run_agrees_with_the_sampler_asked_in_one_go(whole):
-    from certcal.smoothing._sampler import Sampler
+    from certcal.smoothing import Sampler
 
     sampler = Sampler(model(), sigma=0.5, seed=7, batch=32)
     chosen = sampler.select(X, np.arange(24), 20).votes.argmax(axis=1)

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from certcal import InputError
-from certcal.smoothing import open_run
-from certcal.smoothing._counts import default_thresholds
+from certcal.smoothing import Manifest, default_thresholds, open_run
 from certcal.smoothing._manifest import (
     DataRecord,
-    Manifest,
     ModelRecord,
     Size,
     checksum,

@@ -14,9 +14,8 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from certcal import InputError
-from certcal.smoothing import Decisions, decide, read_decisions
+from certcal.smoothing import Decisions, SamplingError, decide, read_decisions
 from certcal.smoothing import _sequential as sequential
-from certcal.smoothing._sampler import SamplingError
 from certcal.smoothing._sequential import ABOVE, BELOW, UNDECIDED, Boundaries, binomial, looks
 from tests.smoothing import naive_robustness as naive
 

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from certcal.lab.study import Finding, Lines, Matrix, StudyTable, review
-from certcal.lab.study._ranks import kendall
+from certcal.lab.study import Finding, Lines, Matrix, StudyTable, kendall, review
 from tests.study.populations import asked, columns, population
 
 

@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certcal.lab.study import BoxPlots, Finding, FindingTable, Matrix, ScatterPlot, StudyTable, review
+from certcal.lab.study import (
+    BoxPlots,
+    Finding,
+    FindingTable,
+    Matrix,
+    ScatterPlot,
+    StudyTable,
+    kendall,
+    kendall_resampled,
+    review,
+)
 from certcal.lab.study._population import Sheet
-from certcal.lab.study._ranks import kendall, kendall_resampled
 from certcal.lab.study.questions._architecture import _at_equal_accuracy, _holm, _p_value
 from certcal.metrics import ece, equal_mass_ece, ks_error
 from tests.study.populations import asked, columns, population

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from certcal.lab.study._ranks import kendall, kendall_resampled
+from certcal.lab.study import kendall, kendall_resampled
 from certcal.lab.study._resampling import FEWEST, LARGEST, POOL, Resampling, chance, enough, kendall_draws, shrinkage
 
 HOW = Resampling(200, 0.95, 0)

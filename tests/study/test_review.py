@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certcal._base.checks import InputError
+from certcal import InputError
 from certcal.lab.study import Finding, FindingTable, Matrix, ScatterPlot, StudyReview, StudyTable, review
 from tests.study.populations import columns, population
 

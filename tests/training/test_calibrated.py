@@ -11,10 +11,9 @@ from torch.nn import functional
 
 import certcal
 from certcal import InputError
-from certcal.lab.training import PerturbedLoss, Recipe, constants_of, recipe, train
+from certcal.lab.training import Moment, PerturbedLoss, Recipe, constants_of, recipe, train
 from certcal.lab.training._calibrated import FocalLoss, MmceLoss, PerturbedScoreLoss
 from certcal.lab.training._parts import parts_of
-from certcal.lab.training._schedules import Moment
 from certcal.metrics import mmce
 from certcal.models.networks import MLP
 from tests.training.digits import data, network

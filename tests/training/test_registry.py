@@ -16,8 +16,8 @@ import certcal
 from certcal import InputError
 from certcal._base.training_methods import Method, method_named
 from certcal.cli import train as command
-from certcal.lab.training import METHODS, Judged, Recipe, constants_of, presets, recipe, train
-from certcal.lab.training._parts import Constants, GaussianNoise, TrainingParts, View
+from certcal.lab.training import METHODS, Judged, Recipe, View, constants_of, presets, recipe, train
+from certcal.lab.training._parts import Constants, GaussianNoise, TrainingParts
 from tests.training.digits import ROOT, data, network
 
 GENTLE = Method(

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from certcal.attacks import Found, Target
-from certcal.lab.training import recipe
-from certcal.lab.training._parts import View, parts_of
-from certcal.lab.training._schedules import Moment
+from certcal.lab.training import Moment, View, recipe
+from certcal.lab.training._parts import parts_of
 from certcal.lab.training._smoothmix import Ends, FreeAdversary, SmoothMix, smoothmix_loss
 from tests.training.views import finite_slopes, slopes
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from certcal.attacks import Found, Target
-from certcal.lab.training._parts import View
-from certcal.lab.training._schedules import Moment
+from certcal.lab.training import Moment, View
 from tests.attacks.small import differences
 
 LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
