@@ -160,7 +160,7 @@ def test_every_bound_names_its_own_arguments() -> None:
 
 
 def test_a_verb_without_its_data_says_how_it_is_called() -> None:
-    with pytest.raises(InputError, match=r"^measure was given no data; call it as measure\(data\)$"):
+    with pytest.raises(InputError, match=r"^measure was given no data; call it as measure\(data\), measure\(y_true, "):
         certcal.measure()
     with pytest.raises(InputError, match=r"^apply_map was given no data; call it as apply_map\(map, data\)$"):
         certcal.apply_map("map.json")

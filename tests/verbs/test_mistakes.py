@@ -56,10 +56,6 @@ def test_matrices_and_tensors_are_columns():
         (lambda: certcal.measure(TABLE, bin=10), "unexpected argument 'bin'; did you mean 'bins'?"),
         (lambda: certcal.measure(TABLE, sourc="x"), "unexpected argument 'sourc'; did you mean 'source'?"),
         (
-            lambda: certcal.measure(TABLE, weight="w"),
-            "unexpected argument 'weight'; name columns as in columns={'weight': '…'}",
-        ),
-        (
             lambda: certcal.certify(INTERVALS, label="y"),
             "unexpected argument 'label'; name columns as in columns={'label': '…'}",
         ),
@@ -68,13 +64,13 @@ def test_matrices_and_tensors_are_columns():
         (lambda: certcal.compare(a="a", b="b", alhpa=0.5), "unexpected argument 'alhpa'; did you mean 'alpha'?"),
         (lambda: certcal.sample(None, None, sigm=1, out="x"), "unexpected argument 'sigm'; did you mean 'sigma'?"),
         (
-            lambda: certcal.measure([0, 1], np.array([0.2, 0.7])),
-            "measure takes data and was given 2 arguments by position; give one table: "
-            'certcal.measure({"score": p, "outcome": y}), with scores p and outcomes y',
+            lambda: certcal.measure(np.array([0.2, 0.7]), [0, 1]),
+            "y_true holds probabilities and y_prob holds outcomes: they are swapped; write "
+            "certcal.measure(y_true, y_prob), the outcomes first",
         ),
         (
             lambda: certcal.bound("t.csv", "site"),
-            "bound takes data and was given 2 arguments by position; name the others: bound(data, name=value)",
+            "bound takes one table and was given 2 arguments by position; name the others: bound(data, name=value)",
         ),
         (
             lambda: certcal.measure(certcal.Predictions.from_confidence([0.5], [1]), by="site"),

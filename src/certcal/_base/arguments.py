@@ -9,7 +9,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Mapping
 from types import NoneType, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def refuse_wrong_types(
         return
     for name, value in bound.items():
         about = signature.parameters[name]
-        hint = _evaluated(about.annotation, getattr(inspect.unwrap(function), "__globals__", {}))
+        hint = evaluate(about.annotation, getattr(inspect.unwrap(function), "__globals__", {}))
         variadic = about.kind in (about.VAR_POSITIONAL, about.VAR_KEYWORD)
         if hint is not about.empty and not variadic and not _fits(value, hint):
             raise InputError(f"{name} is {shortened(value)}; pass {_said(hint)}") from error
@@ -80,7 +80,8 @@ class _Names(dict[str, Any]):
         return getattr(builtins, name, None) or cast("Any", TypeVar)(name)
 
 
-def _evaluated(annotation: Any, names: Mapping[str, Any]) -> Any:
+def evaluate(annotation: Any, names: Mapping[str, Any]) -> Any:
+    """The type that an annotation names; a name that is imported for type checkers only stands for itself."""
     try:
         return eval(annotation, {}, _Names(names)) if isinstance(annotation, str) else annotation
     except TypeError:  # a name of which nothing is known, with something in brackets
@@ -90,6 +91,8 @@ def _evaluated(annotation: Any, names: Mapping[str, Any]) -> Any:
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is what an annotation says; in doubt it is."""
     origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _fits(value, inner[0])
     if hint is Any:
         return True
     if isinstance(hint, TypeVar):  # a class, which plain values are not, or a protocol, which any object may follow
@@ -146,6 +149,8 @@ _SAID: dict[Any, str] = {
 def _said(hint: Any) -> str:
     """What an annotation asks for, in words."""
     origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _said(inner[0])
     if origin in (Union, UnionType):
         said = [_said(each) for each in inner]
         if _SAID[os.PathLike] in said:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from certcal._base.settings import Spec
+from certcal._base.signature import Spec, settings_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, origin, output_options
 from certcal.cli.mlflow import is_mlflow_asked
@@ -15,14 +15,14 @@ from certcal.cli.options import (
     Typed,
     bound_column_options,
     checked,
-    collected,
     option,
     options,
-    settings_options,
     taken,
+    verb_options,
 )
 from certcal.data import OPTIONS
 from certcal.verbs.bound import BoundSettings
+from certcal.verbs.bound import bound as verb
 
 _SCHEMA = "certcal/bandwidth/1"
 
@@ -48,7 +48,7 @@ _SCHEMA = "certcal/bandwidth/1"
     ),
 )
 @click.argument("table", type=click.Path(), required=False)
-@settings_options(BoundSettings, "Bounding")
+@verb_options(verb, "Bounding")
 @option(
     "Bounding",
     "--choose-bandwidth",
@@ -94,13 +94,13 @@ def bound(
     from certcal._base.checks import InputError
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run
-    from certcal.verbs.bound import bound as verb
     from certcal.verbs.bound import where as band
 
+    planning = {name: given.pop(name) for name in ("plan", "plan_for", "plan_error", "plan_power")}
     columns = taken(given, OPTIONS)
-    settings = collected(BoundSettings, given)
-    if given["plan"] is not None:
-        _plan(table, by, columns, settings, output, **given)
+    settings = settings_of(verb, BoundSettings, **given)
+    if planning["plan"] is not None:
+        _plan(table, by, columns, settings, output, **planning)
         return
     if table is None:
         raise click.MissingParameter(param_hint="'TABLE'", param_type="argument")
@@ -112,10 +112,10 @@ def bound(
     if where:
         if by is not None:
             raise InputError("--where is for all samples; leave --by out")
-        output.emit(band(table, columns=columns, settings=settings))
+        output.emit(band(table, columns=columns, **given))
         return
     with Waiting() as waiting:
-        found = verb(table, by=by, columns=columns, progress=waiting, settings=settings)
+        found = verb(table, by=by, columns=columns, progress=waiting, **given)
     output.emit(found)
 
 

@@ -8,9 +8,8 @@ import click
 
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import collected, memory_option, option, prediction_column_options, settings_options, taken
-from certcal.data import OPTIONS
-from certcal.verbs.measure import MeasureSettings
+from certcal.cli.options import option, prediction_column_options, verb_options
+from certcal.verbs.measure import measure as verb
 
 _MEASURING = "Measuring"
 
@@ -31,11 +30,11 @@ _MEASURING = "Measuring"
 )
 @click.argument("table", type=click.Path())
 @prediction_column_options
-@settings_options(MeasureSettings, _MEASURING, skip=("bootstrap", "seed"))
+@verb_options(verb, _MEASURING, skip=("bootstrap", "seed", "memory"))
 @option(_MEASURING, "--no-intervals", is_flag=True, help="Leave out the intervals of the metrics.")
-@memory_option
+@verb_options(verb, _MEASURING, only=("memory",))
 @output_options(DRAWN)
-def measure(table: str, by: str | None, no_intervals: bool, memory: int | None, output: Output, **options: Any) -> None:
+def measure(table: str, no_intervals: bool, output: Output, **options: Any) -> None:
     """Measure the calibration of the predictions in TABLE.
 
     TABLE is Parquet, CSV, TSV, JSON lines, npz or Arrow, or - for standard input. Columns are found by their names:
@@ -44,12 +43,10 @@ def measure(table: str, by: str | None, no_intervals: bool, memory: int | None, 
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run
-    from certcal.verbs.measure import measure as verb
 
-    columns = taken(options, OPTIONS)
-    settings = collected(MeasureSettings, options | ({"bootstrap": 0} if no_intervals else {}))
     refuse_run(table)
     output.check(table)
+    options |= {"bootstrap": 0} if no_intervals else {}
     with Waiting() as waiting:
-        found = verb(table, by=by, columns=columns, memory=memory, progress=waiting, settings=settings)
+        found = verb(table, progress=waiting, **options)
     output.emit(found)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from certcal._base.checks import InputError
-from certcal._base.settings import Settings, Spec, check_setting
+from certcal._base.settings import Settings
+from certcal._base.signature import Spec, check_setting, defaults_of, specs_of
 from certcal.cli.app import SectionedOption, nearest
 from certcal.data import OPTIONS, ROLES
 
@@ -113,6 +114,22 @@ def settings_options(
         heading = own if only is None else section
         made.append(_option(heading, each.name, each.metadata["spec"], default))
     return options(*made)
+
+
+def verb_options(
+    verb: Callable[..., Any],
+    section: str,
+    *,
+    only: Collection[str] | None = None,
+    skip: Collection[str] = (),
+    defaults: Mapping[str, Any] | None = None,
+) -> Callable[[Decorated], Decorated]:
+    """An option for each checked parameter of a verb, or for some of them, under a heading of the help."""
+    given = {**defaults_of(verb), **(defaults or {})}
+    chosen = (
+        (name, spec) for name, spec in specs_of(verb).items() if name not in skip and (only is None or name in only)
+    )
+    return options(*(_option(section, name, spec, given.get(name)) for name, spec in chosen))
 
 
 def collected(cls: type[Made], given: dict[str, Any]) -> Made:
@@ -328,13 +345,3 @@ bound_column_options = column_options(*_PREDICTED, "weight", by="Bound")
 def taken(given: dict[str, Any], roles: Iterable[str]) -> dict[str, Any]:
     """Columns by role out of a command's values, from which they are taken away."""
     return {role: given.pop(role) for role in roles if role in given}
-
-
-memory_option = option(
-    "Measuring",
-    "--memory",
-    type=Typed(Spec("", "size")),
-    metavar="SIZE",
-    help="Memory that measuring may take, at least about 300MB; a table that needs more is read in pieces. Default: "
-    "half of this machine's.",
-)

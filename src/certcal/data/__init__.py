@@ -49,6 +49,7 @@ from certcal.data.roles import (
     table_kind,
 )
 from certcal.data.rows import Rows, RowSource, blocks, hash_rows
+from certcal.data.sources import PredictionSource, PredictionVerb, about_predictions
 from certcal.data.writing import (
     METADATA,
     NOISE_NAMES,
@@ -87,12 +88,15 @@ __all__ = [
     "OpenedInputs",
     "Overrides",
     "Parts",
+    "PredictionSource",
     "PredictionStream",
+    "PredictionVerb",
     "Role",
     "RowSource",
     "Rows",
     "Split",
     "TableColumn",
+    "about_predictions",
     "blocks",
     "by_role",
     "columns_as_bytes",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import certcal
 from certcal._base.checks import MOST_CHANGE, InputError
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, setting, takes
+from certcal._base.signature import SEED, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
-from certcal.data import OPTIONS, LoadedTable, load_table, split_by
+from certcal.data import LoadedTable, PredictionSource, about_predictions, load_table, split_by
 from certcal.predictions import Predictions
 from certcal.result import Result
 from certcal.verdict import Candidate
@@ -23,51 +23,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BoundSettings(Settings):
-    """What is assumed, and how often a bound may fail."""
+class BoundSettings:
+    """What :func:`bound` was asked; ``bound(data, **vars(settings))`` asks it again."""
 
-    delta: float = setting(0.05, "Failure probability of each bound; groups share it.", "failure")
-    joint: bool = setting(False, "Share delta among all bounds, so that they hold together.", "flag")
-    bins: int = setting(15, "Number of bins of the binned error.", "whole", least=1, most=10_000)
-    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
-    variation: float = setting(
-        1.0,
-        "Total variation of the accuracy (observed rate) as a function of confidence (score); 1 suffices if it rises.",
-        "positive",
-        most=MOST_CHANGE,
-    )
-    lipschitz: float | None = setting(
-        None,
-        "Lipschitz constant of the accuracy (observed rate) as a function of confidence (score).",
-        "positive",
-        most=MOST_CHANGE,
-    )
-    perturb: float | None = setting(
-        None,
-        "Bandwidth of noise added to the scores first; the bound is about the perturbed scores.",
-        "positive",
-    )
-    scale: str = setting(
-        "probability",
-        "Scale of the noise, or of the Lipschitz constant; logit suits rare outcomes.",
-        "word",
-        choices=("probability", "logit"),
-    )
-    form: str = setting(
-        "direct",
-        "Form of the bounds that have several: direct, the tightest; published, the paper's formulas; or repaired, the "
-        "published one of perturbed scores with its proof mended.",
-        "word",
-        choices=("direct", "repaired", "published"),
-    )
-    classwise: bool = setting(False, "Also bound the classwise calibration error, averaged over classes.", "flag")
-    largest_weight: float | None = setting(
-        None, "Largest weight in the population. Default: the largest in the table, as an assumption.", "positive"
-    )
-    seed: int = setting(0, "Random seed of the noise and the folds.", "whole", least=0, most=2**63 - 1)
+    delta: float
+    joint: bool
+    bins: int
+    closed: str
+    variation: float
+    lipschitz: float | None
+    perturb: float | None
+    scale: str
+    form: str
+    classwise: bool
+    largest_weight: float | None
+    seed: int
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.perturb is not None and (self.lipschitz is not None or self.classwise):
             other = "lipschitz" if self.lipschitz is not None else "classwise"
             raise InputError(f"it cannot be combined with {other}", argument="perturb", remedy="leave one out")
@@ -157,6 +129,8 @@ class Bounds(Result):
         The bounds of each group. Those of one method hold together: each has its share of delta.
     conventions
         Delta and what else was asked for.
+    settings
+        What was asked: ``bound(data, **vars(b.settings))`` gives the same bounds.
 
     Examples
     --------
@@ -175,6 +149,7 @@ class Bounds(Result):
     by: str | None
     groups: Sequence[BoundedGroup]
     conventions: Mapping[str, Any]
+    settings: BoundSettings | None = None
 
     @property
     def n(self) -> int:
@@ -248,23 +223,43 @@ class Bounds(Result):
         return dict(zip(names, zip(*lines, strict=True), strict=True))
 
 
-@takes(BoundSettings, OPTIONS)
+@about_predictions
+@verb()
 def bound(
-    data: Predictions | str | os.PathLike[str] | Any,
+    data: PredictionSource,
     *,
-    by: str | Iterable[Any] | None = None,
+    score: str | Iterable[Any] | None = None,
+    outcome: str | Iterable[Any] | None = None,
+    positive: Any = None,
+    confidence: str | Iterable[Any] | None = None,
+    correct: str | Iterable[Any] | None = None,
+    prediction: str | Iterable[Any] | None = None,
+    label: str | Iterable[Any] | None = None,
+    probabilities: str | Iterable[Any] | None = None,
+    logits: str | Iterable[Any] | None = None,
+    weight: str | Iterable[Any] | None = None,
     columns: Mapping[str, Any] | None = None,
+    by: str | Iterable[Any] | None = None,
+    delta: Annotated[float, Takes("failure")] = 0.05,
+    joint: bool = False,
+    bins: Annotated[int, Range(1, 10_000)] = 15,
+    closed: Literal["left", "right"] = "left",
+    variation: Annotated[float, Takes("positive", most=MOST_CHANGE)] = 1.0,
+    lipschitz: Annotated[float | None, Takes("positive", most=MOST_CHANGE)] = None,
+    perturb: Annotated[float | None, Takes("positive")] = None,
+    scale: Literal["probability", "logit"] = "probability",
+    form: Literal["direct", "repaired", "published"] = "direct",
+    classwise: bool = False,
+    largest_weight: Annotated[float | None, Takes("positive")] = None,
+    seed: Annotated[int, SEED] = 0,
     source: str | None = None,
     progress: Progress = SILENT,
-    settings: BoundSettings,
 ) -> Bounds:
     """Bound the true calibration error of the classifier behind the predictions, in every way that is allowed.
 
     A measured error is an estimate that can be wrong by any amount. A bound holds with probability 1 - delta over the
     draw of the samples, for any number of them, under the assumptions that it lists. The samples must not have been
-    used to train, choose or recalibrate the classifier. Keywords beside those below are the fields of
-    :class:`BoundSettings`: delta, joint, bins, closed, variation, lipschitz, perturb, scale, form, classwise,
-    largest_weight, seed.
+    used to train, choose or recalibrate the classifier.
 
     The bounds of k groups fail with probability at most delta/k each, so those of one method hold together with
     probability 1 - delta, given how many samples each group has. Samples with weights are bounded by the binned error
@@ -272,10 +267,44 @@ def bound(
 
     Parameters
     ----------
-    data, by, columns, source, progress
-        As for :func:`certcal.measure`.
-    settings
-        All settings at once.
+    data
+        Predictions from any source: a table, ``bound(y_true, y_prob)``, ``bound(estimator, X, y)`` or
+        ``bound(model, data)``, as for :func:`certcal.measure`.
+    score, outcome, positive, confidence, correct, prediction, label, probabilities, logits, weight
+        Columns of a table by role, or their values; as for :func:`certcal.measure`.
+    columns
+        The same, as a dictionary.
+    by
+        Bound each value of this column beside the whole; for Predictions and arrays, the group of each sample.
+    delta
+        Failure probability of each bound; groups share it.
+    joint
+        Share delta among all bounds, so that they hold together.
+    bins
+        Number of bins of the binned error.
+    closed
+        Closed end of each bin.
+    variation
+        Total variation of the accuracy (observed rate) as a function of confidence (score); 1 suffices if it rises.
+    lipschitz
+        Lipschitz constant of the accuracy (observed rate) as a function of confidence (score).
+    perturb
+        Bandwidth of noise added to the scores first; the bound is about the perturbed scores.
+    scale
+        Scale of the noise, or of the Lipschitz constant; logit suits rare outcomes.
+    form
+        Form of the bounds that have several: direct, the tightest; published, the paper's formulas; or repaired, the
+        published one of perturbed scores with its proof mended.
+    classwise
+        Also bound the classwise calibration error, averaged over classes.
+    largest_weight
+        Largest weight in the population. Default: the largest in the table, as an assumption.
+    seed
+        Random seed of the noise and the folds.
+    source
+        What is bounded, in a few words; by default the file's name.
+    progress
+        Where to report how far the work is.
 
     Examples
     --------
@@ -285,16 +314,18 @@ def bound(
     >>> [(each.name, each.bounds["binned"].delta, each.bounds["binned"].text) for each in b.groups]
     [('a', 0.025, '0.2689'), ('b', 0.025, '0.3588')]
     """
+    asked = gather(BoundSettings, locals())
+    table, columns = data.read(columns, locals())
     progress.stage("reading")
-    if isinstance(data, Predictions):
-        predictions, name, more = data, "predictions", ""
-        about = {"task": data.task, "kind": data.kind, "classes": data.classes}
-        groups = [] if by is None else split_by(data, by)
+    if isinstance(table, Predictions):
+        predictions, name, more = table, "predictions", ""
+        about = {"task": table.task, "kind": table.kind, "classes": table.classes}
+        groups = [] if by is None else split_by(table, by)
         by = None if by is None else "group"
     else:
         if by is not None and not isinstance(by, str):
             raise InputError("groups of a table are a column; give its name", argument="by")
-        loaded = load_table(data, columns, by=by)
+        loaded = load_table(table, columns, by=by)
         predictions, name, groups = loaded.predictions, str(loaded.path), list(loaded.groups())
         about = {
             "task": predictions.task,
@@ -303,15 +334,16 @@ def bound(
             "columns": loaded.layout.to_dict(),
         }
         more = f"; {loaded.layout.description}"
-    _check(predictions, settings, name, str(about["kind"]))
+    _check(predictions, asked, name, str(about["kind"]))
     progress.stage("bounding", 1 + len(groups))
     classes = "" if predictions.classes is None else f", {predictions.classes} classes"
     return Bounds(
         name if source is None else source,
         about,
         "; assumed: ".join((f"{counted(len(predictions), 'sample')}{classes}{more}", *predictions.doubts)),
-        *_bounded(predictions, groups, by, settings, progress),
-        settings.conventions,
+        *_bounded(predictions, groups, by, asked, progress),
+        asked.conventions,
+        asked,
     )
 
 
@@ -399,7 +431,7 @@ def where(
     data: Predictions | str | os.PathLike[str] | Any,
     *,
     columns: Mapping[str, Any] | None = None,
-    settings: BoundSettings | None = None,
+    **options: Any,
 ) -> CalibrationBand:
     """At which scores the classifier is miscalibrated: a band for the rate of outcome 1 at every score at once.
 
@@ -407,7 +439,7 @@ def where(
     ----------
     data, columns
         As for :func:`certcal.measure`.
-    settings
+    options
         Those of :func:`bound`: delta and seed; with lipschitz or perturb the band of
         :func:`certcal.bounds.surrogate`, otherwise that of :func:`certcal.bounds.isotonic_band`, for a rate that does
         not fall as the score rises.
@@ -419,7 +451,7 @@ def where(
     """
     from certcal.bounds import isotonic_band, surrogate
 
-    asked = settings or BoundSettings()
+    asked = settings_of(bound, BoundSettings, **options)
     if asked.form != "direct":
         raise InputError("a band has one form", argument="form", remedy="leave it out")
     if asked.scale != "probability":
@@ -471,7 +503,8 @@ def plan(
 
 def plain_bounds(predictions: Predictions, delta: float, bins: int, closed: str) -> tuple[Bound, ...]:
     """The upper bounds that need no further question; the first is on the true calibration error, if there is one."""
-    functions = _functions(predictions, BoundSettings(delta=delta, bins=bins, closed=closed))
+    asked = settings_of(bound, BoundSettings, delta=delta, bins=bins, closed=closed)
+    functions = _functions(predictions, asked)
     return tuple(functions[name](delta) for name in ("bounded_variation", "binned") if name in functions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from certcal.metrics.differences import difference_interval, joint_interval, joi
 from certcal.predictions import Predictions
 from certcal.result import Result
 from certcal.verbs.bound import Bounds
-from certcal.verbs.measure import MeasuredGroup, Measurement, MeasureSettings, measure
+from certcal.verbs.measure import MeasuredGroup, Measurement, measure
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -67,17 +67,6 @@ class ChangeSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_names(self.metrics)
-
-    @property
-    def measuring(self) -> MeasureSettings:
-        """How either table is measured: with intervals that hold together at the level."""
-        return MeasureSettings(
-            bins=self.bins,
-            closed=self.closed,
-            metrics=self.metrics,
-            level=joint_level(self.level),
-            seed=self.seed,
-        )
 
 
 @dataclass(frozen=True)
@@ -440,7 +429,16 @@ def answers(old: Predictions, new: Predictions, names: tuple[str, str], settings
 
 def _measured(side: _Side, by: Any, settings: ChangeSettings) -> Measurement:
     groups = None if side.groups is None else side.groups
-    found = measure(side.predictions, by=groups, source=side.name, settings=settings.measuring)
+    found = measure(
+        side.predictions,
+        by=groups,
+        source=side.name,
+        bins=settings.bins,
+        closed=cast("Any", settings.closed),
+        metrics=settings.metrics,
+        level=joint_level(settings.level),  # both hold together at the level
+        seed=settings.seed,
+    )
     named = by if isinstance(by, str) else found.by
     return replace(found, about=side.about, description=side.description, by=named)
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import certcal
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, counted_from_one, setting, takes
+from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate
-from certcal.data import OPTIONS, DoesNotFit, PredictionStream, natural_order, physical_memory, split_by
+from certcal.data import (
+    DoesNotFit,
+    PredictionSource,
+    PredictionStream,
+    about_predictions,
+    natural_order,
+    physical_memory,
+    split_by,
+)
 from certcal.metrics import check_names, metric_name
 from certcal.predictions import Predictions, task_of
 from certcal.result import Result
@@ -53,46 +60,21 @@ _FEW_HEAVY = (
 
 
 @dataclass(frozen=True)
-class MeasureSettings(Settings):
-    """How predictions are measured.
+class MeasureSettings:
+    """What :func:`measure` was asked; ``measure(data, **vars(settings))`` asks it again."""
 
-    Examples
-    --------
-    >>> MeasureSettings(bins=10).bins, MeasureSettings(bins=[5, 10, 20]).diagram_bins
-    ((10,), 10)
-    """
-
-    bins: tuple[int, ...] = setting(
-        (15,), "Number of bins; give several to compare them.", "whole", many=True, least=1, most=1_000_000
-    )
-    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
-    metrics: tuple[Any, ...] = setting(
-        (), "Metric to report; repeatable. Default: all.", "text", many=True, own=True, flag="--metric", metavar="NAME"
-    )
-    bootstrap: int = setting(
-        RESAMPLES,
-        "Number of resamples for the interval of a metric of your own; 0 for no intervals.",
-        "whole",
-        least=10,
-        most=1_000_000,
-        zero=True,
-    )
-    level: float = setting(0.95, "Confidence level of intervals and of the band.", "level")
-    seed: int = setting(0, "Random seed of these resamples.", "whole", least=0, most=2**63 - 1)
-    band: str = setting(
-        "joint",
-        "Band of the reliability diagram: all bins at once, each bin, or without bins (isotonic).",
-        "word",
-        choices=("joint", "per-bin", "isotonic", "none"),
-    )
-    bounds: bool | None = setting(False, "Also bound the true calibration error.", "flag", optional=True)
-    delta: float = setting(0.05, "Failure probability of each bound; groups share it.", "failure")
-    threshold: float | None = setting(
-        None, "Score from which outcome 1 is predicted, for the accuracy of binary scores. Default: 0.5.", "share"
-    )
+    bins: tuple[int, ...]
+    closed: str
+    metrics: tuple[Any, ...]
+    bootstrap: int
+    level: float
+    seed: int
+    band: str
+    bounds: bool | None
+    delta: float
+    threshold: float | None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         object.__setattr__(self, "metrics", check_names(self.metrics))
 
     @property
@@ -169,6 +151,8 @@ class Measurement(Result):
         Bounds on the true calibration error, each with a failure probability of its own.
     decision_curve
         Net benefit over thresholds, where all metrics of a binary score that fits in memory were asked for.
+    settings
+        What was asked: ``measure(data, **vars(m.settings))`` is the same measurement.
 
     Examples
     --------
@@ -191,6 +175,7 @@ class Measurement(Result):
     conventions: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bounds: Sequence[Bound] = ()
     decision_curve: DecisionCurve | None = None
+    settings: MeasureSettings | None = None
 
     @property
     def rows(self) -> Sequence[Estimate]:
@@ -312,70 +297,123 @@ class Measurement(Result):
         }
 
 
-@takes(MeasureSettings, OPTIONS)
+@about_predictions
+@verb()
 def measure(
-    data: Predictions | str | os.PathLike[str] | Any,
+    data: PredictionSource,
     *,
-    by: str | Iterable[Any] | None = None,
+    score: str | Iterable[Any] | None = None,
+    outcome: str | Iterable[Any] | None = None,
+    positive: Any = None,
+    confidence: str | Iterable[Any] | None = None,
+    correct: str | Iterable[Any] | None = None,
+    prediction: str | Iterable[Any] | None = None,
+    label: str | Iterable[Any] | None = None,
+    probabilities: str | Iterable[Any] | None = None,
+    logits: str | Iterable[Any] | None = None,
+    weight: str | Iterable[Any] | None = None,
     columns: Mapping[str, Any] | None = None,
-    memory: int | None = None,
+    by: str | Iterable[Any] | None = None,
+    bins: Annotated[int | Iterable[int], Range(1, 1_000_000)] = 15,
+    closed: Literal["left", "right"] = "left",
+    metrics: Annotated[
+        str | Callable[..., float] | Iterable[str | Callable[..., float]], Takes("text"), Option("--metric", "NAME")
+    ] = (),
+    bootstrap: Annotated[int, Range(10, 1_000_000, zero=True)] = RESAMPLES,
+    level: Annotated[float, Takes("level")] = 0.95,
+    seed: Annotated[int, SEED] = 0,
+    band: Literal["joint", "per-bin", "isotonic", "none"] = "joint",
+    bounds: bool | None = False,
+    delta: Annotated[float, Takes("failure")] = 0.05,
+    threshold: Annotated[float | None, Takes("share")] = None,
+    memory: Annotated[int | None, Takes("size", least=1, most=2**62)] = None,
     source: str | None = None,
     progress: Progress = SILENT,
-    settings: MeasureSettings,
 ) -> Measurement:
     """Measure the calibration of predictions: every metric that they allow, groups beside the whole, and a diagram.
-
-    Keywords beside those below are the fields of :class:`MeasureSettings`: bins, closed, metrics, bootstrap, level,
-    seed, band, bounds, delta.
 
     Parameters
     ----------
     data
-        :class:`~certcal.Predictions`, a file (Parquet, CSV, TSV, npz, Arrow) or a table in memory (pandas, polars,
-        pyarrow, a mapping of columns).
-    by
-        Measure each value of this column beside the whole; for Predictions, the group of each sample.
+        One table: a file (Parquet, CSV, TSV, JSON lines, npz, Arrow), a frame (pandas, polars, pyarrow), a mapping of
+        columns, or :class:`~certcal.Predictions`. Or arrays, ``measure(y_true, y_prob)``: outcomes first, then
+        probabilities of outcome 1 or a column per class, as scikit-learn has them. Or ``measure(estimator, X, y)``, a
+        fitted classifier with ``predict_proba``. Or ``measure(model, data)``, a model and data as
+        :func:`certcal.models.load` or ``wrap`` and :func:`certcal.data.open_inputs` take them.
+    score, outcome, positive, confidence, correct, prediction, label, probabilities, logits, weight
+        Columns of a table by role, where their names do not say it; or their values. Score and outcome are those of a
+        binary score (positive is the value that counts as 1). Beside arrays and estimators: weight and positive.
     columns
-        Columns by role where their names do not say it: score and outcome of a binary score (and positive, the value
-        that counts as 1), confidence, correct, prediction, label, probabilities, logits, weight.
+        The same, as a dictionary.
+    by
+        Measure each value of this column beside the whole; for Predictions and arrays, the group of each sample.
+    bins
+        Number of bins; give several to compare them.
+    closed
+        Closed end of each bin.
+    metrics
+        Metric to report; repeatable. Default: all.
+
+        Names, in any case, or functions of your own from confidences and outcomes to a number.
+    bootstrap
+        Number of resamples for the interval of a metric of your own; 0 for no intervals.
+    level
+        Confidence level of intervals and of the band.
+    seed
+        Random seed of these resamples.
+    band
+        Band of the reliability diagram: all bins at once, each bin, or without bins (isotonic).
+    bounds
+        Also bound the true calibration error.
+
+        With None only where the table fits in memory.
+    delta
+        Failure probability of each bound; groups share it.
+    threshold
+        Score from which outcome 1 is predicted, for the accuracy of binary scores. Default: 0.5.
     memory
-        Bytes that measuring may take, the program itself (about 0.3 GB) included. A table that takes more, with what is
-        computed from it, is read in pieces, without the metrics that need all samples at once. By default half of this
-        machine's memory.
+        Memory that measuring may take, at least about 300MB; a table that needs more is read in pieces. Default: half
+        of this machine's.
+
+        In bytes, the program itself (about 0.3 GB) and what is computed included. In pieces there are no metrics that
+        need all samples at once.
     source
         What is measured, in a few words; by default the file's name.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once.
 
     Examples
     --------
     >>> import certcal
-    >>> m = certcal.measure(certcal.Predictions.from_confidence([0.9, 0.6], [1, 0]), bins=(5, 10))
+    >>> m = certcal.measure([1, 0], [0.9, 0.6], bins=(5, 10))
     >>> round(m["ece", 5].value, 12)
     0.35
+    >>> certcal.measure({"pd": [0.9, 0.6], "default": ["yes", "no"]}, score="pd", outcome="default")[
+    ...     "brier_score"
+    ... ].value
+    0.185
     """
-    if isinstance(data, Predictions):
-        return _of_predictions(data, by, settings, source or "predictions", progress)
+    asked = gather(MeasureSettings, locals())
+    table, columns = data.read(columns, locals())
+    if isinstance(table, Predictions):
+        return _of_predictions(table, by, asked, source or "predictions", progress)
     if by is not None and not isinstance(by, str):
         raise InputError("groups of a table are a column; give its name", argument="by")
     progress.stage("reading")
-    memory = counted_from_one("memory", memory, 2**62)
     limit = memory if memory is not None else (physical_memory() or 0) // 2 or None
-    stream = PredictionStream(data, columns, by=by, memory=limit)
+    stream = PredictionStream(table, columns, by=by, memory=limit)
     if limit is not None:
         from certcal.metrics import check_bins
 
         classes = None if stream.layout.family is None else stream.width
-        check_bins(settings.bins, classes, limit, weighted=stream.layout.weight is not None)
+        check_bins(asked.bins, classes, limit, weighted=stream.layout.weight is not None)
     largest = None if limit is None else max(limit - _PROGRAM, limit // 2) // _PEAK
     if largest is None or stream.bytes_in_memory() <= largest:
         try:
-            return _at_once(stream, settings, source, progress, largest)
+            return _at_once(stream, asked, source, progress, largest)
         except DoesNotFit:  # text and what is compressed tell their size only as they are read
             pass
-    return _in_pieces(stream, settings, source, progress, limit)
+    return _in_pieces(stream, asked, source, progress, limit)
 
 
 def _of_predictions(
@@ -422,7 +460,7 @@ def _measured(
         parts.append(_group(name, part, settings))
         progress.advance(1)
     conventions = {**settings.conventions(predictions.task), "streamed": False}
-    found = Measurement(source, about, description, parts[0], by, parts[1:], conventions)
+    found = Measurement(source, about, description, parts[0], by, parts[1:], conventions, settings=settings)
     if predictions.task == "binary" and not settings.metrics:
         found = replace(found, decision_curve=_decision_curve(predictions, settings.level))
     if settings.bounds is False:
@@ -554,6 +592,7 @@ def _in_pieces(
         by=stream.by,
         groups=groups,
         conventions=conventions,
+        settings=settings,
     )
 
 
