@@ -20,8 +20,8 @@ from certcal.attacks import (
     Target,
     perturb,
     perturb_each,
-    sphere_attack,
 )
+from certcal.attacks.sphere import sphere_attack
 from certcal.models.devices import DeviceMemoryWarning
 from certcal.models.networks import MLP
 from tests.accelerator import NAME, accelerator

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from certcal import InputError
-from certcal.attacks import Target, sphere, sphere_attack
+from certcal.attacks import Target, sphere
+from certcal.attacks.sphere import sphere_attack
 from certcal.models.networks import LeNet
 from tests.attacks.conftest import Trained
 from tests.attacks.naive import turned
@@ -128,13 +128,15 @@ def test_only_draws_that_need_a_step_are_worked_on(trained: Trained) -> None:
         sizes.append(x.shape[0])
         return target.network(x)
 
-    sphere.on_sphere(Target(counting), inputs, labels, noise, 5, 0.25, "l2")
+    sphere_attack(Target(counting), inputs, labels, noise, steps=5, length=0.25)
     assert sizes[0] == 240
     assert sizes[1] == int(right(target, inputs, labels, noise).sum()) < 240
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) == 5
     sizes.clear()
-    sphere.on_sphere(Target(counting), inputs, (target.network(inputs).argmax(1) + 1) % 10, 1e-3 * noise, 5, 1.0, "l2")
+    sphere_attack(
+        Target(counting), inputs, (target.network(inputs).argmax(1) + 1) % 10, 1e-3 * noise, steps=5, length=1.0
+    )
     assert sizes == [240]  # all of it was wrong
 
 
@@ -175,37 +177,3 @@ def test_weights_keep_their_gradients_and_no_gradient_mode_does_not_matter(train
     assert not found.requires_grad
     for weight, grad in zip(trained.network.parameters(), before, strict=True):
         assert weight.grad is grad is None or torch.equal(weight.grad, grad)
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"steps": 0}, "steps is 0; pass the most steps per draw, at least 1"),
-        ({"length": 0.0}, "length is 0.0; pass the length of a step, above 0"),
-        ({"length": float("nan")}, "length is nan; pass the length of a step"),
-        ({"length": "long"}, "length is 'long'; pass the length of a step"),
-        ({"norm": "l1"}, "norm is 'l1'; pass one of 'l2', 'linf'"),
-        ({"target": lambda x: x}, "target is a function; pass certcal.attacks.Target"),
-        ({"target": Target(lambda x: x, noise=torch.zeros(1, 2, 3))}, "target has noise of its own; pass"),
-        ({"inputs": [[1.0]]}, "inputs is a list; pass a torch tensor"),
-        ({"inputs": torch.zeros(2, 3, dtype=torch.int64)}, "inputs has type torch.int64; pass floating"),
-        ({"inputs": torch.zeros(0, 3)}, r"inputs has shape \(0, 3\); pass at least one sample"),
-        ({"noise": torch.zeros(2, 3)}, r"noise has shape \(2, 3\); for inputs of shape \(2, 3\) pass \(draws, 2, 3\)"),
-        ({"noise": torch.zeros(4, 3, 3)}, r"noise has shape \(4, 3, 3\); for inputs"),
-        ({"noise": torch.full((1, 2, 3), torch.inf)}, r"noise\[0, 0, 0\] is not finite; repair or drop it"),
-        ({"labels": torch.tensor([0])}, "labels has shape .* pass 2 classes as int64"),
-        ({"labels": torch.tensor([0.0, 1.0])}, "labels has .* type torch.float32; pass 2 classes as int64"),
-        ({"labels": torch.tensor([0, 3])}, r"labels\[1\] is 3; the network has classes from 0 to 2"),
-    ],
-)
-def test_what_cannot_be_attacked_is_one_sentence(change: dict[str, Any], sentence: str) -> None:
-    right = {"inputs": torch.zeros(2, 3), "labels": torch.tensor([0, 1]), "noise": torch.ones(1, 2, 3)}
-    given: dict[str, Any] = {"target": Target(lambda x: x), **right, "steps": 2, "length": 0.5, **change}
-    with pytest.raises(InputError, match=sentence):
-        sphere_attack(**given)
-
-
-def test_inputs_that_the_network_does_not_take_are_refused_in_a_sentence():
-    inputs, labels, noise = torch.zeros(2, 4), torch.tensor([0, 1]), torch.ones(1, 2, 4)
-    with pytest.raises(InputError, match=r"the network takes no inputs of shape \(4,\) .*; reshape them"):
-        sphere_attack(Target(torch.nn.Linear(3, 2)), inputs, labels, noise, steps=1, length=0.1)

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from certcal.lab.study import StudyTable, read_calibration_table
+from certcal.lab.study import StudyTable
+from certcal.lab.study._published import read_calibration_table
 
 ARCHITECTURE = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|nor_conv_1x1~2|"
 

@@ -10,7 +10,7 @@ import pytest
 
 from certcal import InputError, Predictions, measure, metrics
 from certcal.binning import BinSums, bin_table, equal_width_edges
-from certcal.metrics import StreamingCalibration, measure_stream, reliability, reliability_stream, survey_stream
+from certcal.metrics import StreamingCalibration, measure_stream, reliability, survey_stream
 from certcal.metrics._passes import MOST_GROUPS, cell_edges, cell_points
 from tests import naive
 
@@ -159,7 +159,7 @@ def test_more_groups_than_have_room_are_refused_and_as_many_as_have_it_are_not()
 
 
 @pytest.mark.parametrize("bins", [15, (5, 10, 20)])
-def test_everything_takes_three_passes_and_a_diagram_one(bins):
+def test_everything_takes_three_passes(bins):
     calls = []
 
     def chunks():
@@ -168,11 +168,9 @@ def test_everything_takes_three_passes_and_a_diagram_one(bins):
 
     survey_stream(chunks, bins=bins, intervals=True)
     assert len(calls) == 3
-    reliability_stream(chunks)
-    assert len(calls) == 4
 
 
-@pytest.mark.parametrize("make", [lambda: measure_stream, lambda: survey_stream, lambda: reliability_stream])
+@pytest.mark.parametrize("make", [lambda: measure_stream, lambda: survey_stream])
 def test_a_table_without_rows_is_refused(make):
     with pytest.raises(InputError, match="no rows; pass at least one sample"):
         make()(lambda: [])
@@ -203,15 +201,14 @@ def test_bad_requests_are_refused_before_anything_is_read(options, message):
 @pytest.mark.parametrize("dtype", naive.DTYPES)
 def test_the_diagram_of_a_table_read_in_pieces_is_that_of_the_whole(weigh, closed, dtype):
     predictions = scored(300, weigh=weigh, dtype=dtype)
-    found = reliability_stream(lambda: cut(predictions, 41), 10, closed=closed)
+    found = survey_stream(lambda: cut(predictions, 41), diagram=10, closed=closed).reliability
     z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
     assert found.to_dict() == reliability(z, c, 10, closed=closed, sample_weight=w).to_dict()
 
 
 def test_the_isotonic_band_of_a_table_read_in_pieces_is_refused():
-    for stream in (reliability_stream, survey_stream):
-        with pytest.raises(ValueError, match="isotonic band needs all samples at once"):
-            stream(lambda: cut(scored(40), 9), band="isotonic")
+    with pytest.raises(ValueError, match="isotonic band needs all samples at once"):
+        survey_stream(lambda: cut(scored(40), 9), band="isotonic")
 
 
 def test_an_accumulator_has_the_diagram_of_each_of_its_bin_counts():

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom, binomtest
 
 from certcal import InputError
-from certcal.smoothing import Counts, certificates, certified_together, pooled_claim
+from certcal.smoothing import Counts, certificates, pooled_claim
 from certcal.smoothing import _pooled as module
 from certcal.smoothing._bands import Side
 from certcal.worst_case import PooledEnds, calibration_error
@@ -91,7 +91,7 @@ def test_the_claim_fails_no_more_often_than_it_says(
     failed = meaningful = 0
     for _ in range(times):
         counts = data.draw(draws, random)
-        certified = certified_together(counts, radius, delta)
+        certified = module._membership(counts, radius, delta)[0]
         if not certified.any():
             continue
         claim = pooled_claim(counts, radius, delta, bins=bins)
@@ -107,7 +107,7 @@ def test_with_many_draws_two_per_cent_less_would_be_wrong() -> None:
     for radius in (0.25, 0.5, 1.0):
         counts = data.draw(2_000_000, random)
         claim = pooled_claim(counts, radius)
-        certified = certified_together(counts, radius)
+        certified = module._membership(counts, radius, 0.001)[0]
         truth = data.truth(radius, certified, 15)
         assert 0.98 * claim.value < truth <= claim.value
 
@@ -221,7 +221,6 @@ def test_predictions_fail_with_just_the_probability_that_the_ledger_gives_them(r
     for of_votes, which in [*((binom.sf(k - 1, n, p), 0) for k in sure), *((binom.cdf(j, n, p), 1) for j in never)]:
         for enough, delta in ((True, shares * of_votes * (1 + 1e-6)), (False, shares * of_votes * (1 - 1e-6))):
             certified, possible = module._membership(counts, radius, delta)
-            assert np.array_equal(certified, certified_together(counts, radius, delta))
             wrong = chance[~possible if which else certified].sum()
             assert wrong <= delta / shares
             assert (wrong > 0.999 * delta / shares) == enough
@@ -333,7 +332,7 @@ def test_it_does_not_depend_on_the_order_of_the_bins_or_on_unequal_numbers_of_dr
     claim = pooled_claim(counts, 0.5, edges=np.linspace(0, 1, 16))
     assert claim.value == pooled_claim(counts, 0.5).value
     assert claim.settings["edges"] == "given"
-    certified = certified_together(counts, 0.5)
+    certified = module._membership(counts, 0.5, 0.001)[0]
     assert data.truth(0.5, certified, 15) <= claim.value < certificates(counts, 0.5).claim_of_intervals().value
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.lab.study import Cell, Lines, Matrix, SizeSpace, StudyTable, TopologySpace, read_calibration_table, review
+from certcal.lab.study import Cell, Lines, Matrix, SizeSpace, StudyTable, TopologySpace, review
 from certcal.lab.study._designs import described, distinct
+from certcal.lab.study._published import read_calibration_table
 
 ATTACKS = [f"{name}_Linf_acc{k}_0" for name in ("fgsm", "pgd", "aa_apgd_ce", "aa_square") for k in (1, 8)]
 CORRUPTIONS = ["gaussian_noise", "shot_noise", "frost", "glass_blur", "snow", "fog"]

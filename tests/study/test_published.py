@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.lab.study import Cell, StudyTable, TopologySpace, join, read_calibration_table, stack
+from certcal.lab.study import Cell, StudyTable, TopologySpace, join, stack
+from certcal.lab.study._published import read_calibration_table
 
 HEAD = (
     "arch,config,acc,pre_ECE_15,pre_ECE_em_15,pre_cwCE_15,pre_cwCE_em_15,pre_MCE_15,pre_KSCE,pre_KDECE,pre_MMCE,pre_NLL,"

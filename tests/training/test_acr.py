@@ -15,7 +15,7 @@ from torch import nn
 
 from certcal import InputError
 from certcal.attacks import Target
-from certcal.attacks.sphere import on_sphere
+from certcal.attacks.sphere import sphere_attack
 from certcal.data import Inputs
 from certcal.lab.training import Moment, Recipe, SelectionWarning, read_log, recipe, train
 from certcal.lab.training._acr import EasyFirst, EasySamples, SphereNoise, label_votes, radius_weights
@@ -155,7 +155,7 @@ def test_noise_is_gaussian_before_the_beginning_and_attacked_from_it_on(learned)
 
     plain, part = drawn(GaussianNoise(2), 5), SphereNoise(GaussianNoise(2), own)
     assert torch.equal(drawn(part, 4), plain)
-    expected = on_sphere(at.target, at.inputs, at.labels, plain, 3, 0.1, "linf")
+    expected = sphere_attack(at.target, at.inputs, at.labels, plain, steps=3, length=0.1, norm="linf")
     assert torch.equal(drawn(part, 5), expected)
     assert not torch.equal(expected, plain)
     nothing = part(at.target, at.inputs, at.labels, Moment(5, 0.0, 0.0, 0.1), torch.Generator())

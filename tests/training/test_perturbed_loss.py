@@ -9,7 +9,8 @@ from torch import Tensor
 
 from certcal import InputError
 from certcal.bounds import perturb
-from certcal.lab.training import PerturbedLoss, expected_log_score, near_pair_margin, perturbed_cross_entropy
+from certcal.lab.training import PerturbedLoss
+from certcal.lab.training._calibrated import expected_log_score, near_pair_margin, perturbed_cross_entropy
 
 BANDWIDTHS = (2**-10, 2**-6, 0.1, 1.0)
 

@@ -11,7 +11,6 @@ try:
     from certcal.attacks.ascent import Pgd, SmoothAdv
     from certcal.attacks.ball import Ball
     from certcal.attacks.confidence import BrierAdversary, EceAdversary
-    from certcal.attacks.sphere import sphere_attack
     from certcal.attacks.subject import Subject
 except ModuleNotFoundError as error:
     if error.name != "torch":
@@ -50,5 +49,4 @@ __all__ = [
     "Target",
     "perturb",
     "perturb_each",
-    "sphere_attack",
 ]

@@ -7,11 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from certcal._base.checks import InputError, choice, whole_number
-from certcal._base.text import reason
+from certcal._base.checks import InputError
 from certcal.attacks._protocol import Target
 from certcal.attacks.ascent import odds_against
-from certcal.attacks.ball import LONGEST, NORMS, Ball, Norm, wide
+from certcal.attacks.ball import LONGEST, Ball, Norm, wide
 from certcal.models.devices import has_doubles
 
 # Rows that the network gets at a time. From 125 to 1000 made little difference to LeNet; 2000 took clearly longer.
@@ -32,26 +31,9 @@ def sphere_attack(
     Lengths are kept to float precision: a draw's length in double precision changes by a relative 2⁻²³ at most. A draw
     whose gradient is zero or not finite, or that a step takes to the centre of its sphere, is not moved by that step.
 
-    Parameters
-    ----------
-    target
-        The network, without noise. It is used in the mode that it is in, which should be evaluation.
-    inputs, labels
-        The samples (n, …) and their classes (n,).
-    noise
-        (draws, n, …).
-    steps
-        T, the most steps per draw.
-    length
-        ε, the length of a step before the noise is brought back.
-    norm
-        ``"l2"`` for steps of this length along the gradient, ``"linf"`` for steps of this size in every entry, along
-        its sign.
-
-    Returns
-    -------
-    Tensor
-        Noise of the same shape and type.
+    The noise has shape (draws, n, …). ``target`` has none of its own, and is used in the mode that it is in, which
+    should be evaluation. ``length`` is ε, that of a step before the noise is brought back: along the gradient for
+    "l2", in every entry along its sign for "linf".
 
     Examples
     --------
@@ -62,16 +44,6 @@ def sphere_attack(
     <BLANKLINE>
             [[-3.0000,  4.0000]]])
     """
-    _check(target, inputs, labels, noise)
-    count = whole_number(steps, 1, 1_000_000, "steps", "pass the most steps per draw, at least 1")
-    choice(norm, NORMS, "norm")
-    return on_sphere(target, inputs, labels, noise, count, checked_length(length, "length"), norm)
-
-
-def on_sphere(
-    target: Target, inputs: Tensor, labels: Tensor, noise: Tensor, steps: int, length: float, norm: Norm
-) -> Tensor:
-    """As :func:`sphere_attack`, when the arguments are known to be right."""
     found = noise.detach().clone(memory_format=torch.contiguous_format)
     every, n, ball = found.flatten(0, 1), labels.shape[0], Ball(length, norm, None)
     for first in range(0, every.shape[0], _ROWS):
@@ -127,41 +99,3 @@ def _back(at: Tensor, moved: Tensor, sizes: Tensor) -> Tensor:
 def _lengths(noise: Tensor) -> Tensor:
     """In double precision: sums of hundreds of squares lose digits in single."""
     return wide(noise).flatten(1).square().sum(1).sqrt()
-
-
-def _check(target: Target, inputs: Any, labels: Any, noise: Any) -> None:
-    """Raise unless noise, inputs and labels fit each other and can be computed with."""
-    if not isinstance(target, Target):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"target is a {type(target).__name__}; pass certcal.attacks.Target(network, outputs)")
-    if target.noise is not None:
-        raise InputError("target has noise of its own; pass Target(network, outputs), and the noise as noise")
-    for name, value in (("inputs", inputs), ("labels", labels), ("noise", noise)):
-        if not isinstance(value, Tensor):
-            raise InputError(f"{name} is a {type(value).__name__}; pass a torch tensor")
-    for name, value in (("inputs", inputs), ("noise", noise)):
-        if not value.is_floating_point():
-            raise InputError(f"{name} has type {value.dtype}; pass floating point numbers")
-        if not bool(value.isfinite().all()):
-            place = ", ".join(str(each) for each in (~value.isfinite()).nonzero()[0].tolist())
-            raise InputError(f"{name}[{place}] is not finite; repair or drop it")
-    if inputs.ndim < 2 or not inputs.numel():
-        raise InputError(f"inputs has shape {tuple(inputs.shape)}; pass at least one sample, (n, …)")
-    if noise.ndim != inputs.ndim + 1 or noise.shape[1:] != inputs.shape or not noise.shape[0]:
-        raise InputError(
-            f"noise has shape {tuple(noise.shape)}; for inputs of shape {tuple(inputs.shape)} pass (draws, "
-            f"{', '.join(map(str, inputs.shape))})"
-        )
-    if labels.shape != inputs.shape[:1] or labels.dtype != torch.int64:
-        raise InputError(
-            f"labels has shape {tuple(labels.shape)} and type {labels.dtype}; pass {inputs.shape[0]} classes as int64"
-        )
-    try:
-        with torch.no_grad():
-            classes = target.log_probabilities(inputs[:1]).shape[1]
-    except (RuntimeError, ValueError, IndexError) as error:
-        found = f"shape {tuple(inputs.shape[1:])} ({reason(error)})"
-        raise InputError(f"the network takes no inputs of {found}; reshape them") from error
-    wrong = ((labels < 0) | (labels >= classes)).nonzero().flatten()
-    if wrong.numel():
-        index = int(wrong[0])
-        raise InputError(f"labels[{index}] is {int(labels[index])}; the network has classes from 0 to {classes - 1}")

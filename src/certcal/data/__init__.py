@@ -11,8 +11,6 @@ from certcal.data.bundled import (
     embedded,
     embedded_network,
     example,
-    naive_bayes,
-    noisy_network,
 )
 from certcal.data.features import Features, is_table, read_features
 from certcal.data.formats import Chunks, OpenTable, TableColumn, existing, local_file, open_table, physical_memory
@@ -116,9 +114,7 @@ __all__ = [
     "load_table",
     "local_file",
     "log_columns",
-    "naive_bayes",
     "natural_order",
-    "noisy_network",
     "open_inputs",
     "open_table",
     "other_columns",

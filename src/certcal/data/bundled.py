@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +15,7 @@ from certcal._base.threads import one_blas_thread
 from certcal.data.inputs import Inputs, Split
 from certcal.predictions import Predictions
 
+_COPIES = 8  # of each digit in an epoch, each with other noise
 _NAME, _TITLE = "digits", "scikit-learn's handwritten digits"
 
 
@@ -38,8 +38,9 @@ def example() -> Predictions:
 def embedded(seed: int = 0) -> Embedded:
     """Train Gaussian naive Bayes on half of scikit-learn's digits and predict the other half.
 
-    A real model whose miscalibration is easy to see, as :func:`naive_bayes` says. Takes a fraction of a second, reads
-    nothing but scikit-learn's own files and writes nothing.
+    Naive Bayes counts correlated pixels as independent evidence, so it is far too sure of itself: a real model whose
+    miscalibration is easy to see. Takes a fraction of a second, reads nothing but scikit-learn's own files and writes
+    nothing.
 
     Parameters
     ----------
@@ -53,7 +54,10 @@ def embedded(seed: int = 0) -> Embedded:
     (899, 10)
     """
     train, test, train_digits, test_digits = _halves(seed)
-    return naive_bayes_of(_NAME, _TITLE, train, train_digits, test, test_digits)
+    bayes: Any = import_module("sklearn.naive_bayes")
+    model = bayes.GaussianNB().fit(train, train_digits)
+    text = f"{_TITLE}: Gaussian naive Bayes trained on {len(train):,} images, measured on {len(test):,} others"
+    return Embedded(_NAME, text, Predictions.from_probabilities(model.predict_proba(test), test_digits))
 
 
 def digits_images() -> Split:
@@ -79,9 +83,22 @@ def digits_images() -> Split:
 def embedded_network(
     sigma: float = 0.25, epochs: int = 30, seed: int = 0, progress: Callable[[int], None] | None = None
 ) -> EmbeddedNetwork:
-    """The network of :func:`noisy_network`, trained on half of scikit-learn's digits, each eight times in an epoch.
+    """Train a network of one hidden layer, of 128 units, on half of scikit-learn's digits with Gaussian noise.
 
-    Takes a few seconds on one core. Pixels are from 0 to 1.
+    The noise is new in every epoch, in which each digit is seen eight times: noise in training is what makes
+    certificates of the smoothed classifier worth having. Takes a few seconds on one core; the result is always the same
+    on the same machine. Pixels are from 0 to 1.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the noise.
+    epochs
+        How long to train.
+    seed
+        Of the weights and the noise.
+    progress
+        Called after each epoch with how many are done.
 
     Examples
     --------
@@ -89,20 +106,36 @@ def embedded_network(
     >>> network.classifier.predict_proba(network.test.inputs.reshape(-1, 64)).shape
     (899, 10)
     """
-    return noisy_network(digits_images(), sigma, epochs, seed, copies=8, progress=progress)
+    noise = positive(sigma, "sigma")
+    rounds = whole_number(epochs, 1, 1_000_000, "epochs", "pass how long to train, at least 1")
+    split = digits_images()
+    pixels = np.repeat(np.asarray(split.train.inputs).reshape(len(split.train), -1), _COPIES, axis=0)
+    labels = np.repeat(split.train.labels, _COPIES)
+    rng = np.random.default_rng(seed)
+    neural: Any = import_module("sklearn.neural_network")
+    network = neural.MLPClassifier((128,), batch_size=128, learning_rate_init=0.002, random_state=seed)
+    with one_blas_thread():
+        for epoch in range(rounds):
+            noisy = np.float32(noise) * rng.standard_normal(pixels.shape, dtype=np.float32)
+            network.partial_fit(noisy + pixels, labels, classes=np.arange(10))
+            if progress is not None:
+                progress(epoch + 1)
+    text = (
+        f"{split.title}: a network of one hidden layer, trained on {len(split.train):,} images with Gaussian noise of "
+        f"{noise:g}"
+    )
+    return EmbeddedNetwork(split.name, text, network, split.test, noise)
 
 
 def _halves(seed: int) -> Any:
     """Pixels (0 to 16) and digits of both halves: train, test, digits of train, digits of test."""
-    with needing_scikit_learn():
+    try:
         datasets: Any = import_module("sklearn.datasets")
         selection: Any = import_module("sklearn.model_selection")
+    except ImportError as error:
+        raise InputError("the embedded data needs scikit-learn; run: pip install 'certcal[sklearn]'") from error
     pixels, digits = datasets.load_digits(return_X_y=True)
     return selection.train_test_split(pixels, digits, test_size=0.5, random_state=seed, stratify=digits)
-
-
-# Images that get their noise at a time: an epoch over a large set needs no second copy of it.
-_AT_A_TIME = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,113 +159,3 @@ class EmbeddedNetwork:
     classifier: Any
     test: Inputs
     sigma: float
-
-
-def naive_bayes(split: Split) -> Embedded:
-    """Train Gaussian naive Bayes on one part of the data and predict the other.
-
-    Naive Bayes counts correlated pixels as independent evidence, so it is far too sure of itself: a real model whose
-    miscalibration is easy to see.
-
-    Parameters
-    ----------
-    split
-        The data.
-
-    Examples
-    --------
-    >>> from certcal.data import digits_images
-    >>> naive_bayes(digits_images()).description
-    "scikit-learn's handwritten digits: Gaussian naive Bayes trained on 898 images, measured on 899 others"
-    """
-    train = np.asarray(split.train.inputs).reshape(len(split.train), -1)
-    test = np.asarray(split.test.inputs, np.float64).reshape(len(split.test), -1)  # sums of logarithms need the digits
-    return naive_bayes_of(split.name, split.title, train, split.train.labels, test, split.test.labels)
-
-
-def naive_bayes_of(name: str, title: str, train: Any, train_labels: Any, test: Any, test_labels: Any) -> Embedded:
-    """The same for rows of features."""
-    absent = np.flatnonzero(np.bincount(train_labels) == 0)
-    if absent.size:
-        raise InputError(f"the data to train on has no sample of class {absent[0]}; number the classes without gaps")
-    with needing_scikit_learn():
-        bayes: Any = import_module("sklearn.naive_bayes")
-    model = bayes.GaussianNB().fit(train, train_labels)
-    text = f"{title}: Gaussian naive Bayes trained on {len(train):,} images, measured on {len(test):,} others"
-    return Embedded(name, text, Predictions.from_probabilities(model.predict_proba(test), test_labels))
-
-
-def noisy_network(
-    split: Split,
-    sigma: float = 0.25,
-    epochs: int = 30,
-    seed: int = 0,
-    *,
-    copies: int = 1,
-    batch: int = 128,
-    progress: Callable[[int], None] | None = None,
-) -> EmbeddedNetwork:
-    """Train a network of one hidden layer, of 128 units, with Gaussian noise that is new in every epoch.
-
-    The result is always the same on the same machine. Noise in training is what makes certificates of the smoothed
-    classifier worth having.
-
-    Parameters
-    ----------
-    split
-        The data, with images or rows of features.
-    sigma
-        Standard deviation of the noise, in the units of the inputs.
-    epochs
-        How long to train.
-    seed
-        Of the weights and the noise.
-    copies
-        How often each input is seen in an epoch, each time with other noise.
-    batch
-        Inputs per step.
-    progress
-        Called after each epoch with how many are done.
-
-    Examples
-    --------
-    >>> from certcal.data import digits_images
-    >>> network = noisy_network(digits_images(), epochs=1)
-    >>> network.classifier.predict_proba(network.test.inputs.reshape(-1, 64)).shape
-    (899, 10)
-    """
-    noise = positive(sigma, "sigma")
-    rounds = whole_number(epochs, 1, 1_000_000, "epochs", "pass how long to train, at least 1")
-    times = whole_number(copies, 1, 1_000, "copies", "pass how often an input is seen in an epoch, from 1 to 1000")
-    step = whole_number(batch, 1, 1 << 24, "batch", "pass a number of inputs per step, at least 1")
-    pixels = np.repeat(np.asarray(split.train.inputs).reshape(len(split.train), -1), times, axis=0)
-    labels = np.repeat(split.train.labels, times)
-    classes = np.arange(int(max(labels.max(), split.test.labels.max())) + 1)
-    rng = np.random.default_rng(seed)
-    with needing_scikit_learn():
-        neural: Any = import_module("sklearn.neural_network")
-    parts = np.array_split(np.arange(len(pixels)), -(-len(pixels) // _AT_A_TIME))
-    step = min(step, len(parts[-1]))
-    network = neural.MLPClassifier((128,), batch_size=step, learning_rate_init=0.002, random_state=seed)
-    with one_blas_thread():
-        for epoch in range(rounds):
-            for rows in parts:
-                noisy = np.float32(noise) * rng.standard_normal((rows.size, pixels.shape[1]), dtype=np.float32)
-                noisy += pixels[rows[0] : rows[-1] + 1]
-                network.partial_fit(noisy, labels[rows], classes=classes)
-            if progress is not None:
-                progress(epoch + 1)
-    text = (
-        f"{split.title}: a network of one hidden layer, trained on {len(split.train):,} images with Gaussian noise of "
-        f"{noise:g}"
-    )
-    return EmbeddedNetwork(split.name, text, network, split.test, noise)
-
-
-@contextmanager
-def needing_scikit_learn() -> Generator[None, None, None]:
-    """Say how to get scikit-learn where it is missing."""
-    try:
-        yield
-    except ImportError as error:
-        raise InputError("the embedded data needs scikit-learn; run: pip install 'certcal[sklearn]'") from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 from certcal.metrics._bootstrap import bootstrap, with_interval
 from certcal.metrics._intervals import Evidence, IntervalRule
 from certcal.metrics._measure import STUDY_BINS, Measurements, Metric, measure
-from certcal.metrics._passes import Survey, check_bins, measure_stream, reliability_stream, survey_stream
+from certcal.metrics._passes import Survey, check_bins, measure_stream, survey_stream
 from certcal.metrics._reliability import Reliability, reliability
 from certcal.metrics._streaming import StreamingCalibration
 from certcal.metrics.binary import (
@@ -104,7 +104,6 @@ __all__ = [
     "observed_expected_ratio",
     "plain_metric",
     "reliability",
-    "reliability_stream",
     "row_names",
     "smooth_ece",
     "spiegelhalter_p",

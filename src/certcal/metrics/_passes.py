@@ -123,34 +123,6 @@ def measure_stream(
 
 
 @names_wrong_types
-def reliability_stream(
-    chunks: Pieces, bins: int = 15, *, closed: str = "left", band: str = "joint", level: float = 0.95
-) -> Reliability:
-    """Prepare the reliability diagram of a table that does not fit in memory, in one pass.
-
-    Parameters
-    ----------
-    chunks
-        Gives an iterable of :class:`~certcal.Predictions`.
-    bins, closed, band, level
-        As for :func:`reliability`. The isotonic band needs all samples at once and is refused.
-
-    Examples
-    --------
-    >>> from certcal import Predictions
-    >>> pieces = [Predictions.from_confidence([0.2], [0]), Predictions.from_confidence([0.9], [1])]
-    >>> reliability_stream(lambda: pieces, bins=2).table.accuracy.tolist()
-    [0.0, 1.0]
-    """
-    count, side = bin_count(bins), choice(closed, CLOSED, "closed")
-    _check_streamed(band, level)
-    drawn = StreamedDiagram(StreamRequest((count,), side, count, band, level))
-    for part, _ in _pieces(chunks):
-        drawn.add(part)
-    return drawn.result()
-
-
-@names_wrong_types
 def survey_stream(
     chunks: GroupedPieces,
     *,
@@ -163,7 +135,7 @@ def survey_stream(
     threshold: float | None = None,
     memory: int | None = None,
 ) -> Survey:
-    """:func:`measure_stream` and :func:`reliability_stream` of a table and of its groups, in the same passes.
+    """:func:`measure_stream` and the reliability diagram of a table and of its groups, in the same passes.
 
     Parameters
     ----------

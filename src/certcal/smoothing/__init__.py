@@ -19,7 +19,7 @@ from certcal.smoothing._kinds import (
 )
 from certcal.smoothing._logs import CertificationLog, LogWarning, read_log
 from certcal.smoothing._manifest import Manifest
-from certcal.smoothing._pooled import certified_together, pooled_claim
+from certcal.smoothing._pooled import pooled_claim
 from certcal.smoothing._published import ConfidenceLog, read_confidence_log, read_curve
 from certcal.smoothing._run import Run, RunState, check_inputs, open_run, usable_counts
 from certcal.smoothing._sample import sample
@@ -51,7 +51,6 @@ __all__ = [
     "Tally",
     "Widths",
     "certificates",
-    "certified_together",
     "check_inputs",
     "decide",
     "default_thresholds",

@@ -46,7 +46,6 @@ from certcal.smoothing._certificates import (
     assumptions_of,
     certificates,
     certified_radii,
-    check_radius,
     checked_ends,
     equal_part,
     prediction_level,
@@ -166,12 +165,6 @@ def _ledger(one: Certificates) -> Ledger:
     once = {"predictions", *(["limits_of_the_ends"] if one.kind and holds_at_all_radii(one.kind) else [])}
     parts = ((name, part if name in once else equal_part(part, one.together)) for name, part in shares)
     return Ledger(one.alpha, tuple(parts))
-
-
-@names_wrong_types
-def certified_together(counts: Counts, radius: float, delta: float = 0.001) -> NDArray[np.bool_]:
-    """Which samples count as certified in the claim about their data set: all are, except with probability delta."""
-    return _membership(counts, check_radius(radius), failure_probability(delta, "delta"))[0]
 
 
 def _membership(counts: Counts, radius: float, delta: float) -> tuple[NDArray[np.bool_], ...]:

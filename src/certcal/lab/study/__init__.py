@@ -8,7 +8,7 @@ from certcal.lab.study._entries import Entry
 from certcal.lab.study._findings import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot
 from certcal.lab.study._measure import StudyMeasureSettings, measure, unfinished
 from certcal.lab.study._overview import DatasetMedians, StudyOverview, overview
-from certcal.lab.study._published import StudyConvertSettings, convert, read_architectures, read_calibration_table
+from certcal.lab.study._published import StudyConvertSettings, convert, read_architectures
 from certcal.lab.study._ranks import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
 from certcal.lab.study._review import StudyReview, StudyReviewSettings, review
 from certcal.lab.study._search import SearchRow, StudySearch, StudySearchSettings, search
@@ -59,7 +59,6 @@ __all__ = [
     "measure",
     "overview",
     "read_architectures",
-    "read_calibration_table",
     "review",
     "search",
     "spearman",

@@ -10,12 +10,7 @@ from certcal._base.training_methods import METHODS
 try:
     # Each of these is the objective of a method, and names its entry.
     from certcal.lab.training import _acr, _calibrated, _catrs, _consistency, _macer, _smoothmix  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    from certcal.lab.training._calibrated import (
-        PerturbedLoss,
-        expected_log_score,
-        near_pair_margin,
-        perturbed_cross_entropy,
-    )
+    from certcal.lab.training._calibrated import PerturbedLoss
     from certcal.lab.training._log import export_events, read_log
     from certcal.lab.training._loop import Diverged, Trained, TrainingProgress, train
     from certcal.lab.training._parts import Judged, Objective, SelectionWarning, View
@@ -41,11 +36,8 @@ __all__ = [
     "TrainingProgress",
     "View",
     "constants_of",
-    "expected_log_score",
     "export_events",
     "moment",
-    "near_pair_margin",
-    "perturbed_cross_entropy",
     "presets",
     "read_log",
     "recipe",

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from certcal._base.checks import InputError, choice, share, whole_number
 from certcal.attacks import Target
 from certcal.attacks.ball import NORMS, Norm
-from certcal.attacks.sphere import checked_length, on_sphere
+from certcal.attacks.sphere import checked_length, sphere_attack
 from certcal.bounds.concentration import clopper_pearson
 from certcal.lab.training._parts import Constants, GaussianNoise, Look, Noise, TrainingParts, objective_of
 from certcal.lab.training._recipe import MOST_EPOCHS, Recipe, float_or_nan
@@ -45,7 +45,7 @@ class EasyFirst(Constants, method="acr"):
     proportion to their approximate certified radius; see :func:`radius_weights`.
 
     *Attack on the sphere* (5.3): every draw of noise is turned, at its length, until the network misclassifies the
-    noisy input; see :func:`certcal.attacks.sphere_attack`.
+    noisy input; see :func:`certcal.attacks.sphere.sphere_attack`.
 
     p_A is judged with the recipe's whole σ, whatever its warm-up, by the network in evaluation mode.
 
@@ -130,7 +130,9 @@ class SphereNoise:
         noise, own = self.drawn(target, inputs, labels, moment, generator), self.constants
         if noise is None or moment.epoch < own.begin:
             return noise
-        return on_sphere(target, inputs, labels, noise, own.sphere_steps, own.sphere_step, own.sphere_norm)
+        return sphere_attack(
+            target, inputs, labels, noise, steps=own.sphere_steps, length=own.sphere_step, norm=own.sphere_norm
+        )
 
 
 @dataclass(frozen=True)
