@@ -57,7 +57,7 @@ def page(networks: Sequence[Network]) -> tuple[str, FamilyComparison]:
     families = families_of(networks)
     parts = [
         "### Methods (the layout of Table 3)",
-        "Average certified radius, and certified accuracy in per cent at each radius. Bold: the highest per σ. "
+        "Average certified radius, and certified accuracy in per cent at each radius. "
         "↓: below Gaussian training at the same σ.",
         methods_table(networks),
         "### What average certified radius hides",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 _BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
-_LONGEST = 24  # rows of a table that a page shows itself
+_LONGEST = 20  # rows of a table that a page shows itself
 _TABLE = re.compile(r"^(?P<above>\S.*)\n\n(?P<table>(?:\|.*\n)+)", re.MULTILINE)
 # glibc gives large blocks back to the system after every batch and asks for them again: a quarter of the time.
 _MEMORY = {"MMAP_THRESHOLD": "2000000000", "TRIM_THRESHOLD": "4000000000", "TOP_PAD": "100000000"}
@@ -51,12 +51,13 @@ def write_results(name: str, command: str, tables: str, *packages: str) -> None:
 
 
 def _link_if_long(name: str, found: re.Match[str]) -> str:
-    head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in found["table"].splitlines())
+    lines = found["table"].replace("**", "").splitlines()
+    head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)
     if len(rows) <= _LONGEST:
         return found[0]
     headings = re.findall(r"^#+ (.*)$", found.string[: found.end("above")], re.MULTILINE)
     title = found["above"] if found["above"].endswith(":") else headings[-1]
-    words = [name, *re.findall(r"\w+", title.lower())[:5]]
+    words = [name, *re.findall(r"[a-z]+|\d[\d.]*", title.lower().partition("(")[0])[:6]]
     file = RESULTS / f"{'-'.join(words)}.csv"
     with file.open("w", encoding="utf-8", newline="") as handle:
         csv.writer(handle, lineterminator="\n").writerows((head, *rows))

@@ -78,19 +78,19 @@ def at_places(counts: Mapping[float, Mapping[str, Counts]], radii: Mapping[float
         for sigma, models in counts.items()
         for radius in radii[sigma]
     }
-    parts: list[str] = []
-    surviving = []
+    lines, surviving = [], []
     for (sigma, radius), models in samples.items():
-        lines = []
         for number, (model, each) in enumerate(models.items()):
             fit, rest = each.split(0.5, 0)
             maps, constant = fit_maps(fit, ON_TOP if number else NAMES), share_correct(fit)
             rows = {name: measure(rest, one.calibrator, constant) for name, one in maps.items()}
-            lines += [(model, name, rows[name], one) for name, one in maps.items()]
+            lines += [(f"{sigma:g}, {radius:g}, {model}", name, rows[name], one) for name, one in maps.items()]
             surviving.append((f"{sigma:g}, {radius:g}", model, rest.summary(0).information, rows[certified(1)]))
-        parts.append(f"σ = {sigma:g}, R = {radius:g}:\n\n{measured(lines)}")
-    parts.append(f"What survives on the held-out samples, as certified skill in per cent:\n\n{survives(surviving)}")
-    return Part("\n\n".join(parts), samples, counts)
+    tables = (
+        f"Every model and map:\n\n{measured(lines, 'σ, R, model')}\n\n"
+        f"What survives on the held-out samples, as certified skill in per cent:\n\n{survives(surviving)}"
+    )
+    return Part(tables, samples, counts)
 
 
 def fashion(models: Path, data: Path | None) -> Part:
@@ -185,7 +185,6 @@ class Lent:
 
     measured: list[Any]
     compared: list[Any]
-    verdict: str
     lent: list[Any]
     changed: list[Any]
     curve: dict[str, tuple[float, float, float]]
@@ -201,7 +200,7 @@ def lent_at(customers: Customers, network: Any, counts: Counts, radius: float, b
     found = {name: per_hundred(parts) for name, parts in loans.items()}
     curve = {name: (radius, found[name].worst, found[name].attacked) for name in ON_TOP}
     if brief:
-        return Lent([], [], "", [], [], curve)
+        return Lent([], [], [], [], curve)
     place, constant = f"{radius:g}", share_correct(fit)
     chosen = Side(samples, CHOSEN)
     return Lent(
@@ -210,7 +209,6 @@ def lent_at(customers: Customers, network: Any, counts: Counts, radius: float, b
             (f"{CHOSEN} − {name}", place, differences(chosen, Side(samples, name), SPLITS))
             for name in (IDENTITY, "isotonic")
         ],
-        f"- {rest.summary(0).information.verdict_at(place)}",
         [(place, name, each) for name, each in found.items()],
         [(place, name, [change(loans[IDENTITY], loans[name], each) for each in CHANGES]) for name in ON_TOP[1:]],
         curve,
@@ -218,7 +216,7 @@ def lent_at(customers: Customers, network: Any, counts: Counts, radius: float, b
 
 
 def credit(path: Path, scale: Scale, out: Path, figures: Path) -> str:
-    """UCI credit default: the tables of maps, of verdicts and of lending."""
+    """UCI credit default: the tables of maps and of lending."""
     customers = read_customers(path, scale)
     parts = [_in_money(customers)]
     panels: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
@@ -231,13 +229,11 @@ def credit(path: Path, scale: Scale, out: Path, figures: Path) -> str:
         }
         panels[f"σ = {sigma:g}"] = {name: [each.curve[name] for each in every.values()] for name in ON_TOP}
         shown = [every[radius] for radius in CREDIT_RADII]
-        verdicts = "\n".join(each.verdict for each in shown)
         hidden = " and ".join(map(str, trained.hidden))
         parts += [
             f"The network for σ = {sigma:g} has {hidden} hidden units and is right about "
             f"{100 * trained.accuracy:.1f} % of the validation customers under noise.",
             f"Maps, σ = {sigma:g}:\n\n{measured([line for each in shown for line in each.measured], 'R')}",
-            f"The held-out customers as they are, σ = {sigma:g}:\n\n{verdicts}",
             f"Differences, σ = {sigma:g}:\n\n{compared([line for each in shown for line in each.compared], 'R')}",
             f"Lending, σ = {sigma:g}, per 100 applicants:\n\n{lending([line for each in shown for line in each.lent])}",
             f"What maps change there:\n\n{changes([line for each in shown for line in each.changed])}",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import inspect
 import io
 import os
 import re
@@ -385,6 +386,35 @@ def test_sections_and_charts_that_the_page_of_the_papers_names_are_made() -> Non
     assert len(named) >= 7
     known = [title for title in titles() if len(title.pattern) > 8]
     assert {name for name in named if not any(title.fullmatch(name) for title in known)} == set()
+
+
+def equations() -> list[tuple[str, str, str]]:
+    """Statement, name and file of every line of the page that finds equations in the source."""
+    lines = (ROOT / "docs" / "equations.md").read_text("utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.count("|") == 5]
+    return [
+        (statement, name, file.strip("`"))
+        for statement, _, names, file in rows
+        for name in re.findall(r"`([\w.]+)`", names)
+    ]
+
+
+@pytest.mark.parametrize(("statement", "name", "file"), equations(), ids=lambda value: value)
+def test_an_equation_of_a_paper_is_in_the_file_that_the_index_names(statement: str, name: str, file: str) -> None:
+    source = ROOT / "src" / "certcal" / file
+    tree = ast.parse(source.read_text("utf-8"))
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert name.rpartition(".")[2] in defined, f"{statement}: {name} is not in {file}"
+    if name.startswith("certcal."):
+        room, _, last = name.rpartition(".")
+        found = getattr(importlib.import_module(room), last)
+        assert Path(inspect.getsourcefile(inspect.unwrap(found)) or "") == source
+
+
+def test_the_index_of_equations_covers_the_four_papers() -> None:
+    page = (ROOT / "docs" / "equations.md").read_text("utf-8")
+    assert page.count("\n## ") == 4
+    assert len(equations()) >= 70
 
 
 def packages_of_extras() -> set[str]:
