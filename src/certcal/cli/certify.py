@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
+from certcal._base.signature import settings_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import collected, column_options, option, settings_options, taken
+from certcal.cli.options import column_options, option, taken, verb_options
 from certcal.verbs.certification import INTERVALS, Certification
 from certcal.verbs.certify import CertifySettings
+from certcal.verbs.certify import certify as verb
 
 ROLES = ("lower", "upper", "correct", "outcome", "prediction", "label", "certified")
 OF_RUNS = ("confidence", "familywise", "accounting", "drawn_only")
@@ -36,8 +38,8 @@ _RUN = "Certificates from a run"
     ),
 )
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
-@settings_options(CertifySettings, "Certifying", skip=OF_RUNS)
-@settings_options(CertifySettings, _RUN, only=OF_RUNS)
+@verb_options(verb, "Certifying", skip=OF_RUNS)
+@verb_options(verb, _RUN, only=OF_RUNS)
 @option(
     _RUN, "--data", metavar="DATA", type=click.Path(), help="Inputs of the run, to show the most influential samples."
 )
@@ -58,19 +60,18 @@ def certify(
     from certcal._base.checks import InputError
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing
-    from certcal.verbs.certify import certify as verb
 
     columns = {**taken(options, ROLES), "radius": radius_column}
-    settings = collected(CertifySettings, options)
+    asked = settings_of(verb, CertifySettings, **options)
     path = existing(source, "run or table")
     if not path.is_dir():
         output.endings = DRAWN
     output.check(path)
     tables = [each for each in output.paths if each.suffix.lower() == INTERVALS]
-    if tables and len(settings.confidence) > 1:
+    if tables and len(asked.confidence) > 1:
         raise InputError(f"-o {tables[0]} needs one kind of certificate; choose it with --confidence")
     with Waiting() as waiting:
-        found = verb(path, by=by, columns=columns, progress=waiting, settings=settings)
+        found = verb(path, by=by, columns=columns, progress=waiting, **options)
     output.emit(found, sources=[path] if data is None else [path, data], **_images(found, data))
 
 

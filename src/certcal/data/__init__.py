@@ -47,7 +47,16 @@ from certcal.data.roles import (
     table_kind,
 )
 from certcal.data.rows import Rows, RowSource, blocks, hash_rows
-from certcal.data.sources import PredictionSource, PredictionVerb, about_predictions
+from certcal.data.sources import (
+    ArrowStream,
+    Estimator,
+    FrameLike,
+    PredictionSource,
+    PredictionVerb,
+    Table,
+    Values,
+    about_predictions,
+)
 from certcal.data.writing import (
     METADATA,
     NOISE_NAMES,
@@ -67,13 +76,16 @@ __all__ = [
     "ROLES",
     "SAMPLE_OPTIONS",
     "UPPER",
+    "ArrowStream",
     "Chunks",
     "DataSettings",
     "DoesNotFit",
     "Embedded",
     "EmbeddedNetwork",
+    "Estimator",
     "Family",
     "Features",
+    "FrameLike",
     "Inputs",
     "IntervalLayout",
     "IntervalOrigin",
@@ -93,7 +105,9 @@ __all__ = [
     "RowSource",
     "Rows",
     "Split",
+    "Table",
     "TableColumn",
+    "Values",
     "about_predictions",
     "blocks",
     "by_role",

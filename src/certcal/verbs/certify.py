@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, setting, takes
+from certcal._base.signature import Option, Range, Takes, defaults_of, gather, verb
 from certcal.binning import check_edges, equal_mass_edges
-from certcal.data import IntervalTable, read_intervals
+from certcal.data import ArrowStream, FrameLike, IntervalTable, read_intervals
 from certcal.smoothing import (
-    ACCOUNTINGS,
     CONFIDENCES,
-    DEFAULT_KIND,
     IF_ALL_HOLD,
+    CertificateKind,
     Counts,
     Manifest,
     Run,
@@ -34,82 +33,30 @@ from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, cho
 from certcal.verbs.verify import Verification
 
 MOST_RADII, MOST_BINS = 1000, 10_000
-EDGES = ("equal-width", "equal-mass")
 STEPS_PER_SIGMA = 4
 HEADLINE_STEP = 2  # half of sigma
 
 
 @dataclass(frozen=True)
-class CertifySettings(Settings):
-    """At which radii, how often certificates may fail, and how they are made from noise draws.
+class CertifySettings:
+    """What :func:`certify` was asked; ``certify(source, **vars(settings))`` asks it again."""
 
-    Examples
-    --------
-    >>> CertifySettings(radii=[0.5, 0.25, 0.5], confidence="all").radii
-    (0.25, 0.5)
-    """
-
-    radii: tuple[float, ...] | None = setting(
-        None,
-        "Radii to certify at. Default: quarters of sigma for a run, all radii of a table.",
-        "number",
-        many=True,
-        least=0,
-        flag="--radius",
-        metavar="R",
-    )
-    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=MOST_BINS)
-    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
-    edges: str | tuple[float, ...] = setting(
-        "equal-width",
-        "Edges of the bins: equal-width; equal-mass, frozen at the confidences without an attack; or numbers from 0 to "
-        "1, with commas.",
-        "edges",
-        choices=EDGES,
-        metavar="EDGES",
-    )
-    adaptive: bool = setting(
-        False, "Also bracket AdaECE: equal-mass bins whose edges are recomputed after the attack.", "flag"
-    )
-    delta: float = setting(0.05, "Failure probability of each population bound; groups share it.", "failure")
-    alpha: float | None = setting(
-        None,
-        "Failure probability of each sample's interval. Default: 0.001 for a run; for a table, what its column alpha "
-        "says, or 0. Rows that the verifier abstained on must stay in the table, with certified = 0.",
-        "failure",
-        zero=True,
-    )
-    compare: bool = setting(False, "Also run ADMM and gradient ascent (needs torch; slow).", "flag")
-    grid: bool = setting(False, "With compare: ADMM by its published grid of 16 runs, the largest counting.", "flag")
-    confidence: tuple[Any, ...] = setting(
-        (DEFAULT_KIND,),
-        f"Kind of certificate: {', '.join(CONFIDENCES[:-1])} or {CONFIDENCES[-1]}; several, or all, side by side.",
-        "word",
-        many=True,
-        choices=(*CONFIDENCES, "all"),
-        own=True,
-        metavar="KIND",
-    )
-    familywise: bool = setting(
-        False, "Treat alpha as the family-wise error rate: the probability that any certificate fails.", "flag"
-    )
-    together: bool = setting(
-        False,
-        "Make certificates hold at all radii asked for at once: kinds with an event for each radius share alpha among "
-        "them.",
-        "flag",
-    )
-    accounting: str = setting(
-        "ledger",
-        "How alpha is counted: ledger (shared among a sample's bounds), or published (given wholly to each of the "
-        "three, as papers do; the claim says three times alpha).",
-        "word",
-        choices=ACCOUNTINGS,
-    )
-    drawn_only: bool = setting(False, "Certify the finished samples of an incomplete run.", "flag")
+    radii: tuple[float, ...] | None
+    bins: int
+    closed: str
+    edges: str | tuple[float, ...]
+    adaptive: bool
+    delta: float
+    alpha: float | None
+    compare: bool
+    grid: bool
+    confidence: tuple[Any, ...]
+    familywise: bool
+    together: bool
+    accounting: str
+    drawn_only: bool
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.radii is not None:
             radii = tuple(sorted({abs(radius) for radius in self.radii}))
             if not 1 <= len(radii) <= MOST_RADII:
@@ -130,7 +77,7 @@ class CertifySettings(Settings):
             except InputError as error:
                 raise InputError(str(error), argument="edges") from None
             count = len(self.edges) - 1
-            if self.bins not in (CertifySettings.bins, count):
+            if self.bins not in (defaults_of(certify)["bins"], count):
                 reason = f"it is {self.bins}, and the edges make {count} bin{'' if count == 1 else 's'}"
                 raise InputError(reason, argument="bins", remedy="leave it out, or give as many edges")
             object.__setattr__(self, "bins", count)
@@ -158,23 +105,49 @@ class CertifySettings(Settings):
         return {**self.binning, **more, **({"adaptive": True} if self.adaptive else {})}
 
 
-@takes(CertifySettings, ROLES)
+@verb(roles=ROLES)
 def certify(
-    source: str | os.PathLike[str] | Run | Counts | IntervalTable | Any,
+    source: str
+    | os.PathLike[str]
+    | Run
+    | Counts
+    | IntervalTable
+    | Verification
+    | Mapping[str, Any]
+    | FrameLike
+    | ArrowStream,
     *,
     by: str | None = None,
     columns: Mapping[str, Any] | None = None,
+    radii: Annotated[float | Iterable[float] | None, Range(0), Option("--radius", "R")] = None,
+    bins: Annotated[int, Range(1, MOST_BINS)] = 15,
+    closed: Literal["left", "right"] = "left",
+    edges: Annotated[
+        Literal["equal-width", "equal-mass"] | Iterable[float], Takes("edges"), Option(metavar="EDGES")
+    ] = "equal-width",
+    adaptive: bool = False,
+    delta: Annotated[float, Takes("failure")] = 0.05,
+    alpha: Annotated[float | None, Takes("failure", zero=True)] = None,
+    compare: bool = False,
+    grid: bool = False,
+    confidence: Annotated[
+        Literal["tangent", "tight", "bernstein", "cdf", "standard", "all"]
+        | CertificateKind
+        | Iterable[str | CertificateKind],
+        Option(metavar="KIND"),
+    ] = "tangent",
+    familywise: bool = False,
+    together: bool = False,
+    accounting: Literal["ledger", "published"] = "ledger",
+    drawn_only: bool = False,
     progress: Progress = SILENT,
-    settings: CertifySettings,
 ) -> Certification:
     """Certify the calibration of a smoothed classifier, or of any intervals of confidences.
 
     Certificates are made from the draws of a run at each radius. Each row of a table says that, whatever an attacker
     does, a sample's confidence stays between lower and upper, and whether its prediction is correct; any verifier's
     output will do. What is claimed holds for every choice of confidences inside the intervals: it is computed exactly,
-    and rounded in the safe direction. Keywords beside those below are the fields of :class:`CertifySettings`: radii,
-    bins, closed, edges, adaptive, delta, alpha, compare, grid, confidence, familywise, together, accounting,
-    drawn_only.
+    and rounded in the safe direction.
 
     What is random, assumed and claimed at one radius and by one kind of certificate is with
     :func:`certcal.smoothing.certificates` and :meth:`~certcal.smoothing.Certificates.claim`, and for the population
@@ -197,11 +170,42 @@ def certify(
     columns
         Columns of a table by role where their names do not say it: lower, upper, correct, outcome, prediction, label,
         certified, radius.
+    radii
+        Radii to certify at. Default: quarters of sigma for a run, all radii of a table.
+    bins
+        Number of bins of the calibration error.
+    closed
+        Closed end of each bin.
+    edges
+        Edges of the bins: equal-width; equal-mass, frozen at the confidences without an attack; or numbers from 0 to
+        1, with commas.
+    adaptive
+        Also bracket AdaECE: equal-mass bins whose edges are recomputed after the attack.
+    delta
+        Failure probability of each population bound; groups share it.
+    alpha
+        Failure probability of each sample's interval. Default: 0.001 for a run; for a table, what its column alpha
+        says, or 0. Rows that the verifier abstained on must stay in the table, with certified = 0.
+    compare
+        Also run ADMM and gradient ascent (needs torch; slow).
+    grid
+        With compare: ADMM by its published grid of 16 runs, the largest counting.
+    confidence
+        Kind of certificate: tangent, tight, bernstein, cdf or standard; several, or all, side by side.
+
+        Also a :class:`~certcal.smoothing.CertificateKind` of your own.
+    familywise
+        Treat alpha as the family-wise error rate: the probability that any certificate fails.
+    together
+        Make certificates hold at all radii asked for at once: kinds with an event for each radius share alpha among
+        them.
+    accounting
+        How alpha is counted: ledger (shared among a sample's bounds), or published (given wholly to each of the
+        three, as papers do; the claim says three times alpha).
+    drawn_only
+        Certify the finished samples of an incomplete run.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once. ``confidence`` takes names of kinds, several of them, or a
-        :class:`~certcal.smoothing.CertificateKind` of your own.
 
     Examples
     --------
@@ -213,7 +217,8 @@ def certify(
     >>> c.radii[-1], c.at().radius, c.at().claim.text
     (1.375, 0.25, '0.0322')
     """
-    if settings.compare:
+    asked = gather(CertifySettings, locals())
+    if asked.compare:
         from certcal.lab.baselines import prepare
 
         progress.stage("preparing the comparison")
@@ -230,17 +235,17 @@ def certify(
                 reason = f"it is for tables of intervals, and {name} is a run"
                 raise InputError(reason, argument=role, remedy="leave it out")
         if isinstance(given, Counts):
-            return _of_counts(given, None, name, settings, progress)
-        counts = usable_counts(given, drawn_only=settings.drawn_only)
-        return _of_counts(counts, given.manifest, name, settings, progress)
+            return _of_counts(given, None, name, asked, progress)
+        counts = usable_counts(given, drawn_only=asked.drawn_only)
+        return _of_counts(counts, given.manifest, name, asked, progress)
     if isinstance(given, IntervalTable):
         if by is not None or columns:
             raise InputError("the columns of this table are known; leave them out", argument="by")
-        return _of_table(given, settings, progress)
+        return _of_table(given, asked, progress)
     named = columns if by is None else {**(columns or {}), "by": by}
-    clean = settings.edges == "equal-mass"
-    table = read_intervals(cast("str", given), named, alpha=settings.alpha is None, samples=clean)
-    return _of_table(table, settings, progress)
+    clean = asked.edges == "equal-mass"
+    table = read_intervals(cast("str", given), named, alpha=asked.alpha is None, samples=clean)
+    return _of_table(table, asked, progress)
 
 
 def default_radii(counts: Counts, alpha: float = ALPHA_OF_RUNS, familywise: bool = False) -> tuple[float, ...]:
@@ -323,7 +328,7 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
     from certcal.worst_case import certify as certified
 
     for name in ("confidence", "familywise", "together", "accounting", "drawn_only"):
-        if getattr(settings, name) != getattr(CertifySettings, name):
+        if getattr(settings, name) != defaults_of(certify)[name]:
             raise InputError(f"it is for runs, and {table.path} is a table", argument=name, remedy="leave it out")
     alpha = (table.alpha or 0.0) if settings.alpha is None else settings.alpha
     wanted = {table.radii[k] for k in chosen_radii(str(table.path), table.radii, settings.radii) if table.radii}
