@@ -24,7 +24,7 @@ from certcal.calibrators import (
 from certcal.claims import ORDER
 from certcal.data import load_table, open_table, read_intervals, read_predictions
 from certcal.smoothing import open_run
-from certcal.verbs.recalibrate import RecalibrateSettings, has_figure
+from certcal.verbs.recalibrate import has_figure
 from tests.smoothing.drawing import X, Y, draw, model
 
 RNG = np.random.default_rng(17)
@@ -272,7 +272,7 @@ def test_a_picture_of_a_map_of_all_classes_is_refused_before_anything_is_fitted(
 
 def test_a_map_of_one_confidence_or_of_intervals_has_a_figure(folder):
     for name, options in (("logits.npz", {"method": "platt"}), ("scores.csv", {}), ("radii.csv", {})):
-        assert has_figure(folder / name, None, RecalibrateSettings(**options))
+        assert has_figure(folder / name, None, **options)
 
 
 def test_the_terminal_shows_predictions_before_and_after(certcal_command, folder):

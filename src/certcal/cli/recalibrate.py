@@ -10,13 +10,15 @@ import click
 from certcal._base.checks import InputError
 from certcal.cli.app import ExampleCommand, Examples, LazyGroup
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import collected, column_options, settings_options, taken
+from certcal.cli.options import column_options, taken, verb_options
 from certcal.data import OPTIONS
 from certcal.result import PICTURES
-from certcal.verbs.apply_map import ENDINGS, ApplySettings
-from certcal.verbs.recalibrate import CertifyingSettings, FittingSettings, RecalibrateSettings
+from certcal.verbs.apply_map import ENDINGS, apply_map
+from certcal.verbs.recalibrate import has_figure
+from certcal.verbs.recalibrate import recalibrate as verb
 
 FITTING, CERTIFYING = "Fitting and judging", "Certifying"
+_CERTIFIED = ("radii", "alpha", "familywise", "drawn_only")
 _ROLES = (
     *OPTIONS,
     *("lower", "upper", "certified", "radius_column", "sample"),
@@ -54,8 +56,8 @@ def recalibrate() -> None:
 
 @click.command(cls=ExampleCommand, examples=_FIT)
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
-@settings_options(FittingSettings, FITTING)
-@settings_options(CertifyingSettings, CERTIFYING, skip=("confidence",))
+@verb_options(verb, FITTING, skip=(*_CERTIFIED, "confidence"))
+@verb_options(verb, CERTIFYING, only=_CERTIFIED)
 @_columns
 @output_options(DRAWN, mlflow=False, files={".json": "the map (.json)", ".csv": "numbers (.csv)"})
 def fit(source: str, output: Output, **options: Any) -> None:
@@ -66,28 +68,25 @@ def fit(source: str, output: Output, **options: Any) -> None:
     printed numbers are about samples that the map was not fitted to.
     """
     from certcal.cli.progress import Waiting
-    from certcal.verbs.recalibrate import has_figure
-    from certcal.verbs.recalibrate import recalibrate as verb
 
     columns = _certificate(source, options)
-    settings = collected(RecalibrateSettings, options)
-    if settings.fit_on_all:
+    if options["fit_on_all"]:
         output.endings = (".json",)
     output.check(source)
     picture = next((path for path in output.paths if path.suffix.lower() in PICTURES), None)
-    if picture is not None and not has_figure(source, columns, settings):
+    if picture is not None and not has_figure(source, columns, **options):
         raise InputError(f"-o {picture}: a map of all classes has no figure; write a page (.html) or numbers (.csv)")
     with Waiting() as waiting:
-        found = verb(source, columns=columns, progress=waiting, settings=settings)
+        found = verb(source, columns=columns, progress=waiting, **options)
     output.emit(found)
 
 
 @click.command(cls=ExampleCommand, examples=_APPLY)
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
-@settings_options(ApplySettings, CERTIFYING, skip=("confidence", "everything"))
+@verb_options(apply_map, CERTIFYING, only=_CERTIFIED)
 @_columns
-@settings_options(ApplySettings, "Output", only=("everything",))
+@verb_options(apply_map, "Output", only=("everything",))
 @output_options(ENDINGS, detail=False, mlflow=False, what="Write", files={".parquet": "the table (.parquet .csv)"})
 def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     """Apply the map in the file MAP to a run, to a table of intervals or to a table of predictions.
@@ -101,18 +100,16 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing
-    from certcal.verbs.apply_map import apply_map
 
     existing(map_file, "map")
     if not map_file.lower().endswith(".json") and source.lower().endswith(".json"):
         raise InputError(f"{source} looks like a map, and {map_file} does not; give the map first, then what it is for")
     columns = _certificate(source, options)
-    settings = collected(ApplySettings, options)
     if not output.files:
         raise InputError("-o FILE is missing; say where the table goes, such as -o after.parquet")
     output.check(map_file, source)
     with Waiting() as waiting:
-        done = apply_map(map_file, source, columns=columns, progress=waiting, settings=settings)
+        done = apply_map(map_file, source, columns=columns, progress=waiting, **options)
     output.emit(done, files=output.paths)
 
 

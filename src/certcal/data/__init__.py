@@ -49,8 +49,10 @@ from certcal.data.roles import (
 from certcal.data.rows import Rows, RowSource, blocks, hash_rows
 from certcal.data.sources import (
     ArrowStream,
+    DataLike,
     Estimator,
     FrameLike,
+    ModelLike,
     PredictionSource,
     PredictionVerb,
     Table,
@@ -78,6 +80,7 @@ __all__ = [
     "UPPER",
     "ArrowStream",
     "Chunks",
+    "DataLike",
     "DataSettings",
     "DoesNotFit",
     "Embedded",
@@ -94,6 +97,7 @@ __all__ = [
     "Layout",
     "LoadedScores",
     "LoadedTable",
+    "ModelLike",
     "OpenTable",
     "OpenedInputs",
     "Overrides",

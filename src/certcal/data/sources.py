@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,9 @@ from certcal._base.checks import InputError, shortened, to_numpy
 from certcal._base.outcomes import class_name
 from certcal.data.formats import ENDINGS
 from certcal.data.frames import is_table
+from certcal.data.inputs import Inputs
 from certcal.data.roles import OPTIONS
 from certcal.predictions import Predictions
-
-if TYPE_CHECKING:
-    from certcal.data.inputs import Inputs
 
 Keywords = ParamSpec("Keywords")
 Answer = TypeVar("Answer")
@@ -66,6 +64,8 @@ class ArrayLike(Protocol):
 
 Table = Predictions | str | os.PathLike[str] | Mapping[str, Any] | FrameLike | ArrowStream
 Values = ArrayLike | Iterable[Any]
+ModelLike = str | os.PathLike[str] | Estimator | Callable[..., Any]
+DataLike = str | os.PathLike[str] | Inputs | Iterable[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +193,8 @@ class PredictionVerb(Protocol[Keywords, Answer_co]):
     @overload
     def __call__(
         self,
-        model: str | os.PathLike[str] | Estimator | Callable[..., Any],
-        data: str | os.PathLike[str] | Inputs | tuple[Any, Any] | Sequence[Any] | Iterable[Any],
+        model: ModelLike,
+        data: DataLike,
         /,
         *args: Keywords.args,
         **options: Keywords.kwargs,

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import setting, takes
+from certcal._base.signature import Option, Range, Takes, defaults_of, gather, verb
 from certcal._base.text import counted
 from certcal.calibrators import (
     CertifiedSamples,
@@ -51,6 +51,9 @@ from certcal.verbs.certified_samples import (
 )
 from certcal.verbs.recalibrate import Recalibration, class_names, prediction_fingerprint
 
+if TYPE_CHECKING:
+    from certcal.smoothing import CertificateKind
+
 ENDINGS = (".parquet", ".csv")
 _LONGEST = 2000  # characters that a file keeps of the maps that its confidences went through
 _RECALIBRATION = "certcal.recalibration"
@@ -60,7 +63,7 @@ _RECALIBRATION = "certcal.recalibration"
 class ApplySettings(CertifyingSettings):
     """How samples are certified before the map is applied, and which of them are kept."""
 
-    everything: bool = setting(False, "Also write the samples that the map was fitted to.", "flag", flag="--all")
+    everything: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,21 +143,25 @@ class MappedTable(Result):
         return columns_as_bytes(self.table, form, self.metadata)
 
 
-@takes(ApplySettings, ROLES)
+@verb(roles=ROLES)
 def apply_map(
     map: Any,
     data: Any,
     *,
     columns: Mapping[str, Any] | None = None,
+    radii: Annotated[float | Iterable[float] | None, Range(0), Option("--radius", metavar="R", ordered=True)] = None,
+    alpha: Annotated[float | None, Takes("failure", zero=True)] = None,
+    familywise: bool = False,
+    drawn_only: bool = False,
+    confidence: Literal["tangent", "tight", "bernstein", "cdf", "standard"] | CertificateKind = "tangent",
+    everything: Annotated[bool, Option("--all")] = False,
     progress: Progress = SILENT,
-    settings: ApplySettings,
 ) -> MappedTable:
     """Apply a map to a run, to intervals or to predictions, without the samples of its fit if they are known.
 
     A table of predictions keeps its other columns. Where none is called id or sample, one with the number of the row is
     added, from 0. Predictions need no labels: without them all rows are kept, in their order, and which of them the map
-    was fitted to is unknown. Keywords beside those below are the fields of :class:`ApplySettings`: everything, radii,
-    alpha, familywise, drawn_only, confidence.
+    was fitted to is unknown.
 
     Parameters
     ----------
@@ -162,10 +169,21 @@ def apply_map(
         A file that :meth:`certcal.Recalibration.save` wrote, a :class:`certcal.Recalibration`, or a fitted calibrator.
     data, columns
         As for :func:`certcal.recalibrate`.
+    radii
+        Radii to certify at. Default: half of sigma for a run, all radii of a table.
+    alpha
+        Failure probability of each sample's interval. Default: 0.001 for a run; for a table its column alpha, or 0.
+        Samples on which the verifier abstained must stay in the table, with certified = 0.
+    familywise
+        Treat alpha as the family-wise error rate: the probability that any certificate fails.
+    drawn_only
+        Use the finished samples of an incomplete run.
+    confidence
+        Kind of certificate of a run.
+    everything
+        Also write the samples that the map was fitted to.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once.
 
     Examples
     --------
@@ -176,19 +194,20 @@ def apply_map(
     >>> list(done.table), done.written
     (['row', 'confidence'], 2)
     """
+    asked = gather(ApplySettings, locals())
     saved, name = _map(map)
-    given = source_of(data, columns, settings)
+    given = source_of(data, columns, asked, defaults_of(apply_map))
     if given.kind == "predictions":
-        return _predictions(name, saved, given, columns, progress, everything=settings.everything)
+        return _predictions(name, saved, given, columns, progress, everything=everything)
     calibrator: Any = saved.calibrator
     if not isinstance(calibrator, IntervalCalibrator) or isinstance(calibrator, ScoreCalibrator):
         raise InputError(
             f"{name}: certificates cannot pass through a {type(calibrator).__name__}, which is not a map of one "
             f"confidence, and {given.name} is {given.words}; fit a map to it"
         )
-    source = load_certified(given, columns, settings, progress)
+    source = load_certified(given, columns, asked, progress)
     progress.stage("applying")
-    return _certified(name, saved, source, everything=settings.everything)
+    return _certified(name, saved, source, everything=everything)
 
 
 def _map(given: Any) -> tuple[Saved, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,7 +13,6 @@ import numpy as np
 from certcal._base.assumptions import LOGITS
 from certcal._base.checks import InputError
 from certcal._base.progress import Progress
-from certcal._base.settings import Settings, setting
 from certcal._base.text import counted
 from certcal.claims import short_text
 from certcal.data import (
@@ -30,7 +29,6 @@ from certcal.data import (
     table_kind,
 )
 from certcal.predictions import Predictions
-from certcal.smoothing import CONFIDENCES, DEFAULT_KIND
 
 if TYPE_CHECKING:
     from certcal.calibrators import CertifiedSamples
@@ -60,36 +58,16 @@ _FOR = {
 
 
 @dataclass(frozen=True)
-class CertifyingSettings(Settings):
+class CertifyingSettings:
     """At which radii samples are certified, and how."""
 
-    radii: tuple[float, ...] | None = setting(
-        None,
-        "Radii to certify at. Default: half of sigma for a run, all radii of a table.",
-        "number",
-        many=True,
-        ordered=True,
-        least=0,
-        metavar="R",
-        flag="--radius",
-    )
-    alpha: float | None = setting(
-        None,
-        "Failure probability of each sample's interval. Default: 0.001 for a run; for a table its column alpha, or 0. "
-        "Samples on which the verifier abstained must stay in the table, with certified = 0.",
-        "failure",
-        zero=True,
-    )
-    familywise: bool = setting(
-        False, "Treat alpha as the family-wise error rate: the probability that any certificate fails.", "flag"
-    )
-    drawn_only: bool = setting(False, "Use the finished samples of an incomplete run.", "flag")
-    confidence: Any = setting(  # noqa: RUF009
-        DEFAULT_KIND, "Kind of certificate of a run.", "word", choices=CONFIDENCES, own=True
-    )
+    radii: tuple[float, ...] | None
+    alpha: float | None
+    familywise: bool
+    drawn_only: bool
+    confidence: Any
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.radii is not None and len(set(self.radii)) < len(self.radii):
             raise InputError("the same radius is given twice", argument="radii", remedy="give each once")
 
@@ -147,7 +125,9 @@ class CertifiedSource:
     run: str | None = None
 
 
-def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) -> SampleSource:
+def source_of(
+    data: Any, columns: Mapping[str, Any] | None, settings: CertifyingSettings, defaults: Mapping[str, Any]
+) -> SampleSource:
     """What is given, told by folders, columns and types, never by values; settings for something else are refused.
 
     Parameters
@@ -156,8 +136,8 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
         A file, a folder, or something in memory.
     columns
         Columns by role.
-    settings
-        Those that are not at their defaults must be for such a source.
+    settings, defaults
+        What is not at its default must be for such a source.
     """
     from certcal.calibrators import CertifiedSamples
     from certcal.smoothing import Counts, Run
@@ -183,10 +163,10 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
         if role not in _COLUMNS[source.kind]:
             whose = [KINDS[kind] for kind, roles in _COLUMNS.items() if role in roles]
             _refuse(role, whose, source)
-    for each in fields(settings):
-        kinds = _FOR.get(each.name, (source.kind,))
-        if source.kind not in kinds and getattr(settings, each.name) != each.default:
-            _refuse(each.name, [KINDS[kind] for kind in kinds if kind != "samples"], source)
+    for name, value in vars(settings).items():
+        kinds = _FOR.get(name, (source.kind,))
+        if source.kind not in kinds and value != defaults[name]:
+            _refuse(name, [KINDS[kind] for kind in kinds if kind != "samples"], source)
     return source
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, Literal, ParamSpec, Protocol, cast, overload
 
 import numpy as np
 
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, setting, takes
+from certcal._base.signature import SEED, Option, Range, Takes, defaults_of, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.calibrators import (
-    CERTIFIED_METHODS,
-    PREDICTION_METHODS,
     SCORE_METHODS,
     Calibrator,
     FittedOn,
@@ -29,7 +27,19 @@ from certcal.calibrators import (
     split_positions,
 )
 from certcal.claims import Frozen, in_full
-from certcal.data import fingerprint_of, load_table, open_table, resolve_columns
+from certcal.data import (
+    DataLike,
+    Estimator,
+    ModelLike,
+    PredictionSource,
+    Table,
+    Values,
+    about_predictions,
+    fingerprint_of,
+    load_table,
+    open_table,
+    resolve_columns,
+)
 from certcal.metrics import Measurements
 from certcal.predictions import Predictions
 from certcal.result import Result
@@ -44,8 +54,14 @@ from certcal.verbs.measure import BRACKETS
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
+    from certcal.calibrators import CertifiedSamples
     from certcal.data import Layout
+    from certcal.smoothing import CertificateKind, Counts, Run
     from certcal.verbs.apply_map import MappedTable
+    from certcal.verbs.certified_recalibration import CertifiedRecalibration
+    from certcal.verbs.verify import Verification
+
+Keywords = ParamSpec("Keywords")
 
 IDENTITY = "before recalibration"
 _FEW = 10
@@ -54,72 +70,25 @@ _MOST_WEIGHT = 1e100  # beyond it sums of weights are not finite
 
 
 @dataclass(frozen=True)
-class FittingSettings(Settings):
-    """How a map is fitted and judged."""
+class RecalibrateSettings(CertifyingSettings):
+    """What :func:`recalibrate` was asked."""
 
-    method: Any = setting(  # noqa: RUF009
-        None,
-        "Calibrator: isotonic, temperature or beta for certified samples; for predictions also platt, histogram, "
-        "equal-mass, vector or matrix. Default: isotonic for certified samples, temperature for logits and "
-        "probabilities, platt for confidences.",
-        "word",
-        choices=tuple(sorted({*PREDICTION_METHODS, *CERTIFIED_METHODS})),
-        own=True,
-        metavar="METHOD",
-    )
-    tradeoff: float | None = setting(
-        None,
-        "Weight of the worst case in the fit, from 0 (clean confidences only) to 1. Default: 0.5; 1 where the clean "
-        "confidences are not known.",
-        "number",
-        least=0,
-        most=1,
-        metavar="L",
-    )
-    tradeoffs: tuple[float, ...] | None = setting(
-        None,
-        "Trade-offs to compare with. Default: 0,0.25,0.5,0.75,1.",
-        "number",
-        many=True,
-        least=0,
-        most=1,
-        metavar="L",
-    )
-    fraction: float = setting(0.5, "Fraction of the samples used for fitting.", "share")
-    seed: int = setting(0, "Random seed of the split.", "whole", least=0, most=2**63 - 1)
-    fit_on_all: bool = setting(False, "Fit to all samples; nothing can then be claimed about the map.", "flag")
-    map_bins: int | None = setting(
-        None, "Number of bins of the map, for histogram and equal-mass.", "whole", least=1, most=1_000_000
-    )
-    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
-    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
-    radius_weight: tuple[float, ...] | None = setting(
-        None,
-        "Weights of the radii in the fit, in their order. Default: equal.",
-        "number",
-        many=True,
-        ordered=True,
-        least=0,
-        most=_MOST_WEIGHT,
-        metavar="W",
-    )
-    delta: float = setting(0.05, "Failure probability of each population bound.", "failure")
+    method: Any
+    tradeoff: float | None
+    tradeoffs: tuple[float, ...] | None
+    fraction: float
+    seed: int
+    fit_on_all: bool
+    map_bins: int | None
+    bins: int
+    closed: str
+    radius_weight: tuple[float, ...] | None
+    delta: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.radius_weight is not None and not any(self.radius_weight):
             raise InputError("all weights are 0", argument="radius_weight", remedy="give at least one above 0")
-
-
-@dataclass(frozen=True)
-class RecalibrateSettings(FittingSettings, CertifyingSettings):
-    """How samples are certified, and how a map is fitted to them and judged.
-
-    Examples
-    --------
-    >>> RecalibrateSettings(tradeoff=1).tradeoff, RecalibrateSettings(radii=0.5).radii
-    (1.0, (0.5,))
-    """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -290,14 +259,85 @@ class PredictionRecalibration(Recalibration):
         return {"calibrator": described(self.map), **both}
 
 
-@takes(RecalibrateSettings, ROLES)
+class RecalibrateVerb(Protocol[Keywords]):
+    """The sources of :func:`recalibrate` and what comes of each, unless the map is fitted to all samples."""
+
+    @overload
+    def __call__(
+        self, data: Predictions, /, *args: Keywords.args, **options: Keywords.kwargs
+    ) -> PredictionRecalibration: ...
+    @overload
+    def __call__(
+        self,
+        data: Run | Counts | CertifiedSamples | Verification,
+        /,
+        *args: Keywords.args,
+        **options: Keywords.kwargs,
+    ) -> CertifiedRecalibration: ...
+    @overload
+    def __call__(
+        self, data: Table, /, *args: Keywords.args, **options: Keywords.kwargs
+    ) -> PredictionRecalibration | CertifiedRecalibration: ...
+    @overload
+    def __call__(
+        self, y_true: Values, y_prob: Values, /, *args: Keywords.args, **options: Keywords.kwargs
+    ) -> PredictionRecalibration: ...
+    @overload
+    def __call__(
+        self, estimator: Estimator, X: Any, y: Values, /, *args: Keywords.args, **options: Keywords.kwargs
+    ) -> PredictionRecalibration: ...
+    @overload
+    def __call__(
+        self, model: ModelLike, data: DataLike, /, *args: Keywords.args, **options: Keywords.kwargs
+    ) -> PredictionRecalibration: ...
+
+
+def _typed(
+    verb: Callable[Concatenate[PredictionSource, Keywords], Recalibration],
+) -> RecalibrateVerb[Keywords]:
+    return cast("Any", about_predictions(verb))
+
+
+@_typed
+@verb(roles=ROLES)
 def recalibrate(
-    data: Any,
+    data: PredictionSource,
     *,
+    score: str | Iterable[Any] | None = None,
+    outcome: str | Iterable[Any] | None = None,
+    positive: Any = None,
+    correct: str | Iterable[Any] | None = None,
+    prediction: str | Iterable[Any] | None = None,
+    label: str | Iterable[Any] | None = None,
+    probabilities: str | Iterable[Any] | None = None,
+    logits: str | Iterable[Any] | None = None,
+    weight: str | Iterable[Any] | None = None,
     columns: Mapping[str, Any] | None = None,
+    method: Annotated[
+        Literal["beta", "equal-mass", "histogram", "isotonic", "matrix", "platt", "temperature", "vector"]
+        | Calibrator
+        | None,
+        Option(metavar="METHOD"),
+    ] = None,
+    tradeoff: Annotated[float | None, Range(0, 1), Option(metavar="L")] = None,
+    tradeoffs: Annotated[float | Iterable[float] | None, Range(0, 1), Option(metavar="L")] = None,
+    fraction: Annotated[float, Takes("share")] = 0.5,
+    seed: Annotated[int, SEED] = 0,
+    fit_on_all: bool = False,
+    map_bins: Annotated[int | None, Range(1, 1_000_000)] = None,
+    bins: Annotated[int, Range(1, 10_000)] = 15,
+    closed: Literal["left", "right"] = "left",
+    radius_weight: Annotated[
+        float | Iterable[float] | None, Range(0, _MOST_WEIGHT), Option(metavar="W", ordered=True)
+    ] = None,
+    delta: Annotated[float, Takes("failure")] = 0.05,
+    radii: Annotated[float | Iterable[float] | None, Range(0), Option("--radius", metavar="R", ordered=True)] = None,
+    alpha: Annotated[float | None, Takes("failure", zero=True)] = None,
+    familywise: bool = False,
+    drawn_only: bool = False,
+    confidence: Literal["tangent", "tight", "bernstein", "cdf", "standard"] | CertificateKind = "tangent",
     source: str | None = None,
     progress: Progress = SILENT,
-    settings: RecalibrateSettings,
 ) -> Recalibration:
     """Fit a map to one part of the samples, and judge it on the others.
 
@@ -310,23 +350,60 @@ def recalibrate(
 
     Predictions: temperature scaling and the like, with estimates before and after: :class:`PredictionRecalibration`.
 
-    Keywords beside those below are the fields of :class:`RecalibrateSettings`.
-
     Parameters
     ----------
     data
-        A run (its folder, or open), a table of intervals or of predictions (a file, or in memory),
-        :class:`~certcal.calibrators.CertifiedSamples` or :class:`~certcal.Predictions`.
+        A run (its folder, or open), a table of intervals, :class:`~certcal.calibrators.CertifiedSamples`, or
+        predictions from any source: a table, :class:`~certcal.Predictions`, ``recalibrate(y_true, y_prob)``,
+        ``recalibrate(estimator, X, y)`` or ``recalibrate(model, data)``, as for :func:`certcal.measure`.
+    score, outcome, positive, correct, prediction, label, probabilities, logits, weight
+        Columns of a table by role, or their values; as for :func:`certcal.measure`.
     columns
-        Columns of a table by role where their names do not say it.
+        The same, as a dictionary, with confidence and the roles of intervals: lower, upper, certified, radius, sample.
+    method
+        Calibrator: isotonic, temperature or beta for certified samples; for predictions also platt, histogram,
+        equal-mass, vector or matrix. Default: isotonic for certified samples, temperature for logits and
+        probabilities, platt for confidences.
+
+        Or a calibrator of one's own, of which a copy is fitted: see
+        :class:`~certcal.calibrators.ConfidenceCalibrator`, :class:`~certcal.calibrators.ScoreCalibrator` and
+        :class:`~certcal.calibrators.IntervalCalibrator`.
+    tradeoff
+        Weight of the worst case in the fit, from 0 (clean confidences only) to 1. Default: 0.5; 1 where the clean
+        confidences are not known.
+    tradeoffs
+        Trade-offs to compare with. Default: 0,0.25,0.5,0.75,1.
+    fraction
+        Fraction of the samples used for fitting.
+    seed
+        Random seed of the split.
+    fit_on_all
+        Fit to all samples; nothing can then be claimed about the map.
+    map_bins
+        Number of bins of the map, for histogram and equal-mass.
+    bins
+        Number of bins of the calibration error.
+    closed
+        Closed end of each bin.
+    radius_weight
+        Weights of the radii in the fit, in their order. Default: equal.
+    delta
+        Failure probability of each population bound.
+    radii
+        Radii to certify at. Default: half of sigma for a run, all radii of a table.
+    alpha
+        Failure probability of each sample's interval. Default: 0.001 for a run; for a table its column alpha, or 0.
+        Samples on which the verifier abstained must stay in the table, with certified = 0.
+    familywise
+        Treat alpha as the family-wise error rate: the probability that any certificate fails.
+    drawn_only
+        Use the finished samples of an incomplete run.
+    confidence
+        Kind of certificate of a run.
     source
         What is recalibrated, in a few words; by default the name of the file or folder.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once. ``method`` may be a calibrator of one's own, of which a copy is fitted: see
-        :class:`~certcal.calibrators.ConfidenceCalibrator`, :class:`~certcal.calibrators.ScoreCalibrator` and
-        :class:`~certcal.calibrators.IntervalCalibrator`.
 
     Examples
     --------
@@ -338,21 +415,24 @@ def recalibrate(
     >>> r.apply(table).written
     100
     """
-    given = source_of(data, columns, settings)
+    asked = gather(RecalibrateSettings, locals())
+    table, columns = data.read(columns, {**locals(), "confidence": None})
+    given = source_of(table, columns, asked, defaults_of(recalibrate))
     if given.kind == "predictions":
-        found = _of_predictions(given, columns, settings, progress)
+        found = _of_predictions(given, columns, asked, progress)
     else:
         from certcal.verbs.certified_recalibration import recalibrate_certified
 
-        found = recalibrate_certified(given, columns, settings, progress)
+        found = recalibrate_certified(given, columns, asked, progress)
     return found if source is None else replace(found, source=source)
 
 
-def has_figure(data: Any, columns: Mapping[str, Any] | None, settings: RecalibrateSettings) -> bool:
+def has_figure(data: Any, columns: Mapping[str, Any] | None, **options: Any) -> bool:
     """Whether the map that would be fitted to a table can be drawn: all but those of the scores of all classes can."""
-    if source_of(data, columns, settings).kind != "predictions":
+    asked = settings_of(recalibrate, RecalibrateSettings, **options)
+    if source_of(data, columns, asked, defaults_of(recalibrate)).kind != "predictions":
         return True
-    method = settings.method
+    method = asked.method
     if method is None:
         method = default_method(resolve_columns(open_table(data).columns, columns))
     return method not in SCORE_METHODS
