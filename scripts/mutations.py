@@ -684,7 +684,7 @@ MUTATIONS = (
     ),
     mutation(
         "margins: a margin of logits takes the same end of both",
-        "data/class_bounds.py",
+        "data/intervals.py",
         "np.nextafter(least - upper, -np.inf)",
         "np.nextafter(least - lower, -np.inf)",
         "tests/data/test_class_bounds.py::"

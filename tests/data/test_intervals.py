@@ -62,7 +62,7 @@ def test_options_decide_what_names_leave_open():
         "group": "site",
     }
     layout = resolve_interval_columns([*columns, "mine", "truth"], {"prediction": "mine"})
-    assert (layout.correct, layout.prediction, layout.label) == (None, "mine", "truth")
+    assert (layout.get("correct"), layout.get("prediction"), layout.get("label")) == (None, "mine", "truth")
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_rows_that_are_not_certified_may_be_empty(table, empty):
 def test_a_column_alpha_is_the_probability_with_which_intervals_may_fail(table):
     path = table("lower,upper,correct,certified,alpha\n.5,.75,1,1,.001\n.25,.5,0,1,2e-3\n,,,0,\n")
     loaded = read_intervals(path)
-    assert (loaded.alpha, loaded.layout.alpha) == (0.002, "alpha")
+    assert (loaded.alpha, loaded.layout.get("alpha")) == (0.002, "alpha")
     assert loaded.layout.description.endswith("certified 'certified', alpha 'alpha'")
     without = read_intervals(path, alpha=False)
-    assert (without.alpha, without.layout.alpha) == (None, None)
+    assert (without.alpha, without.layout.get("alpha")) == (None, None)
     assert read_intervals(table("lower,upper,correct\n.5,.75,1\n")).alpha is None
 
 
@@ -328,7 +328,7 @@ def test_clean_confidences_and_samples_are_looked_for_only_when_asked():
     assert layout.description.endswith("confidence 'confidence', sample 'sample'")
     assert layout.numbers == ("lower", "upper", "confidence")
     given = resolve_interval_columns([*columns, "z", "id"], {"confidence": "z", "sample": "id"}, samples=True)
-    assert (given.confidence, given.sample) == ("z", "id")
+    assert (given.get("confidence"), given.get("sample")) == ("z", "id")
     with pytest.raises(InputError, match="there is no role 'sample'"):
         resolve_interval_columns(columns, {"sample": "sample"})
 

@@ -147,8 +147,8 @@ def test_options_decide_what_names_leave_open():
     columns = ["score", "pred", "label", "weight"]
     assert resolve_columns(columns, {"prediction": "pred"}).description.endswith("correct where 'pred' equals 'label'")
     assert resolve_columns(columns, {"correct": "label"}).description == "confidence 'score', correct 'label'"
-    assert resolve_columns(columns, {"correct": "label", "weight": "weight"}).weight == "weight"
-    assert resolve_columns(["prob", "p", "y"], {"confidence": "p"}).confidence == "p"
+    assert resolve_columns(columns, {"correct": "label", "weight": "weight"}).get("weight") == "weight"
+    assert resolve_columns(["prob", "p", "y"], {"confidence": "p"}).get("score") == "p"
     assert resolve_columns(columns, {"outcome": "label"}).description == "score 'score', outcome 'label'"
     assert resolve_columns(columns, {"confidence": "score"}).description.endswith("where 'pred' equals 'label'")
     two = ["prob_0", "prob_1", "label"]
@@ -166,7 +166,7 @@ def test_layouts_name_their_columns_for_machines():
         "probabilities": ["prob_0", "prob_1"],
     }
     assert layout.columns == ("prob_0", "prob_1", "sample_weight", "label")
-    assert layout.scores == ("prob_0", "prob_1", "sample_weight")
+    assert layout.numbers == ("prob_0", "prob_1", "sample_weight")
 
 
 @given(st.lists(st.text(max_size=12), max_size=8))

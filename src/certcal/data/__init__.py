@@ -12,13 +12,23 @@ from certcal.data.bundled import (
     embedded_network,
     example,
 )
+from certcal.data.columns import (
+    METADATA,
+    NOISE_NAMES,
+    IntervalOrigin,
+    columns_as_bytes,
+    columns_as_table,
+    intervals_as_parquet,
+    other_columns,
+    sample_keys,
+)
 from certcal.data.features import Features, is_table, read_features
-from certcal.data.formats import Chunks, OpenTable, TableColumn, existing, local_file, open_table, physical_memory
+from certcal.data.formats import OpenTable, TableColumn, existing, local_file, open_table, physical_memory
 from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, Parts, Split
-from certcal.data.interval_table import IntervalPart, IntervalTable
-from certcal.data.intervals import IntervalLayout, read_intervals, resolve_interval_columns
-from certcal.data.layout import Family, Layout, Overrides, find_families, resolve_columns
+from certcal.data.interval_table import IntervalTable
+from certcal.data.intervals import read_intervals
+from certcal.data.layout import log_columns, resolve_columns, resolve_interval_columns, table_kind
 from certcal.data.opening import DataSettings, OpenedInputs, open_inputs, read_inputs, read_split
 from certcal.data.pieces import DoesNotFit, fingerprint_of, natural_order
 from certcal.data.predictions import (
@@ -27,12 +37,11 @@ from certcal.data.predictions import (
     PredictionStream,
     load_scores,
     load_table,
-    other_columns,
     read_predictions,
-    sample_keys,
     split_by,
 )
-from certcal.data.roles import (
+from certcal.data.rows import Rows, blocks, hash_rows
+from certcal.data.schema import (
     IDENTIFIER,
     LOG,
     LOWER,
@@ -40,13 +49,11 @@ from certcal.data.roles import (
     ROLES,
     SAMPLE_OPTIONS,
     UPPER,
-    Role,
+    Layout,
     by_role,
-    log_columns,
+    find_families,
     plain_name,
-    table_kind,
 )
-from certcal.data.rows import Rows, RowSource, blocks, hash_rows
 from certcal.data.sources import (
     ArrowStream,
     DataLike,
@@ -58,14 +65,6 @@ from certcal.data.sources import (
     Table,
     Values,
     about_predictions,
-)
-from certcal.data.writing import (
-    METADATA,
-    NOISE_NAMES,
-    IntervalOrigin,
-    columns_as_bytes,
-    columns_as_table,
-    intervals_as_parquet,
 )
 
 __all__ = [
@@ -79,20 +78,16 @@ __all__ = [
     "SAMPLE_OPTIONS",
     "UPPER",
     "ArrowStream",
-    "Chunks",
     "DataLike",
     "DataSettings",
     "DoesNotFit",
     "Embedded",
     "EmbeddedNetwork",
     "Estimator",
-    "Family",
     "Features",
     "FrameLike",
     "Inputs",
-    "IntervalLayout",
     "IntervalOrigin",
-    "IntervalPart",
     "IntervalTable",
     "Layout",
     "LoadedScores",
@@ -100,13 +95,10 @@ __all__ = [
     "ModelLike",
     "OpenTable",
     "OpenedInputs",
-    "Overrides",
     "Parts",
     "PredictionSource",
     "PredictionStream",
     "PredictionVerb",
-    "Role",
-    "RowSource",
     "Rows",
     "Split",
     "Table",

@@ -4,47 +4,41 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, same_length, to_numpy
 from certcal._base.checks import labels as class_labels
-from certcal.data.formats import OpenTable, check_memory, open_table
+from certcal.data.formats import OpenTable, open_table
 from certcal.data.inputs import MAX_CLASSES, Inputs
-from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces
-from certcal.data.roles import ROLES, Resolver
+from certcal.data.layout import feature_columns
+from certcal.data.pieces import Arrays, gather, in_file, pieces
+from certcal.data.rows import complaint
+from certcal.data.schema import ROLES
+
+if TYPE_CHECKING:
+    from certcal.data.values import Batch, ColumnValues
 
 # Every other column is a feature: one called y beside a label is one, too.
-_LABEL = (("label", "labels"), *ROLES["label"].names, *ROLES["outcome"].names)
+LABEL = (("label", "labels"), *ROLES["label"].names)
+_LABEL_OR_OUTCOME = (*LABEL, *ROLES["outcome"].names)
 # Names that libraries give to columns without one.
 _AUTOMATIC = re.compile(r"(f|Column_|)(\d+)")
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """A row of numbers per sample, and its true class.
+    """A row of numbers per sample, and its true class."""
 
-    Attributes
-    ----------
-    values
-        float64, a row per sample; NaN where a value is missing.
-    labels
-        True classes from 0.
-    names
-        Of the features; empty where they have none.
-    columns
-        Further columns that are no features, by name.
-    """
-
-    values: NDArray[np.float64]
-    labels: NDArray[np.int64]
-    names: tuple[str, ...] = ()
-    columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict[str, Any])
+    values: NDArray[np.float64]  # NaN where a value is missing
+    labels: NDArray[np.int64]  # from 0
+    names: tuple[str, ...] = ()  # of the features; empty where they have none
+    columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict[str, Any])  # those that are no features
 
     def __len__(self) -> int:
         return self.labels.size
@@ -174,73 +168,75 @@ def _refuse_infinite(values: NDArray[np.float64], names: Sequence[str]) -> None:
 
 
 def _of_table(source: Any, given: str | None, beside: tuple[str, ...]) -> Features:
+    from certcal.data.values import matrix
+
+    def filled(cells: ColumnValues) -> ColumnValues:
+        from certcal.data.arrow import compute, pa
+
+        array, types = cells.array, pa.types
+        if types.is_floating(array.type) or types.is_integer(array.type) or types.is_boolean(array.type):
+            return replace(cells, array=compute.fill_null(array.cast(pa.float64()), float("nan")))
+        missing = pa.nulls(len(array), pa.float64()).fill_null(np.nan)
+        return replace(cells, array=missing) if types.is_null(array.type) else cells
+
+    def numbers(batch: Batch, names: Sequence[str]) -> NDArray[np.float64]:
+        return matrix([filled(batch[name]) for name in names]).astype(np.float64, copy=False)
+
+    remedy = "give the codes that the model was fitted on"
     table = open_table(source)
     with in_file(table.path):
-        remedy = "give the codes that the model was fitted on"
-        label, features = feature_columns(table, given, _LABEL, 8, remedy, beside)
-        several = (*features, *beside)
-
-        def convert(batch: Any, first_row: int) -> Arrays:
-            return _piece(batch, several, label, first_row)
-
-        parts = pieces(table, (*several, label), convert, numbers=several, width=len(several))
-        arrays = gather(parts, table.rows)
-        _refuse_infinite(arrays["features"], several)
-        found = np.ascontiguousarray(arrays["features"][:, : len(features)])
-        more = {name: arrays["features"][:, len(features) + k] for k, name in enumerate(beside)}
-        return Features(found, arrays["labels"], features, more)
+        names, found, labels = _labelled(table, given, _LABEL_OR_OUTCOME, 8, remedy, numbers, beside)
+        _refuse_infinite(found, (*names, *beside))
+        more = {name: found[:, len(names) + k] for k, name in enumerate(beside)}
+        return Features(np.ascontiguousarray(found[:, : len(names)]), labels, names, more)
 
 
-def _piece(batch: Any, features: tuple[str, ...], label: str, first_row: int) -> Arrays:
-    from certcal.data import values
-    from certcal.data.arrow import compute, pa
+def table_inputs(path: Path, label: str | None) -> Inputs:
+    """Inputs from a table, of which every column but the labels is a feature; nothing may be missing."""
+    from certcal.data.values import matrix
 
-    def filled(name: str) -> Any:
-        column = batch.column(name)
-        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
-            return compute.fill_null(column.cast(pa.float64()), float("nan"))
-        return column if not pa.types.is_null(column.type) else pa.nulls(len(column), pa.float64()).fill_null(np.nan)
+    def numbers(batch: Batch, names: Sequence[str]) -> NDArray[np.float32]:
+        whole = matrix([batch[name] for name in names])
+        with np.errstate(over="ignore"):
+            inputs = whole.astype(np.float32)
+        bad = ~np.isfinite(inputs)
+        if bad.any():
+            row, column = map(int, np.argwhere(bad)[0])
+            batch[names[column]].refuse(row, *complaint(whole[row, column]))
+        return inputs
 
-    matrix = values.matrix([filled(name) for name in features], features, first_row)
-    return {"features": matrix.astype(np.float64, copy=False), "labels": batch_labels(batch, label, first_row)}
+    table = open_table(path)
+    with in_file(table.path):
+        remedy = "drop it: every column but the label is a feature"
+        _, inputs, labels = _labelled(table, label, LABEL, 4, remedy, numbers)
+        return Inputs.from_arrays(inputs, labels, copy=False)
 
 
-def feature_columns(
+def _labelled(
     table: OpenTable,
     given: str | None,
-    names: Sequence[Sequence[str]],
+    label_names: Sequence[Sequence[str]],
     size: int,
     remedy: str,
-    beside: Sequence[str] = (),
-) -> tuple[str, tuple[str, ...]]:
-    """The column of labels and those of features: all others, of numbers that take so many bytes each."""
-    resolver = Resolver(table.columns, {} if given is None else {"label": given})
-    label = resolver.optional("label", names)
-    if label is None:
-        raise InputError(f"no column of true classes was found; name it label{resolver.listing('label')}")
-    columns = {column.name: column.kind for column in table.columns if column.name != label}
-    for name in beside:
-        if name not in columns:
-            raise InputError(f"there is no column {name!r}; the table must have it beside the features")
-    features = tuple(name for name in columns if name not in beside)
-    if not features:
-        raise InputError(f"there is no column but {label!r}; the other columns are the features")
-    for name, kind in columns.items():
-        if kind not in ("number", "boolean", "unknown"):
-            raise CellError(name, None, "does not hold numbers", remedy)
-    if table.rows is not None:
-        check_memory(table.path, size * table.rows * len(columns), "read a part of the table")
-    return label, features
+    numbers: Callable[[Batch, Sequence[str]], NDArray[Any]],
+    beside: tuple[str, ...] = (),
+) -> tuple[tuple[str, ...], NDArray[Any], NDArray[np.int64]]:
+    """Names of the features, the numbers of these and of the columns beside them, and the labels."""
+    label, features = feature_columns(table, given, label_names, size, remedy, beside)
+    columns = (*features, *beside)
+
+    def convert(batch: Batch) -> Arrays:
+        return {"numbers": numbers(batch, columns), "labels": _labels(batch[label])}
+
+    parts = pieces(table, (*columns, label), convert, numbers=columns, width=len(columns))
+    arrays = gather(parts, table.rows)
+    return features, arrays["numbers"], arrays["labels"]
 
 
-def batch_labels(batch: Any, label: str, first_row: int) -> NDArray[np.int64]:
-    """The true classes of a record batch: whole numbers from 0."""
-    from certcal.data import values
-
-    labels = values.class_numbers(batch.column(label), label, first_row, None, is_ordered=True)
+def _labels(cells: ColumnValues) -> NDArray[np.int64]:
+    labels = cells.class_numbers(None, is_ordered=True)
     bad = ~((labels >= 0) & (labels < MAX_CLASSES) & (np.floor(labels) == labels))
     if bad.any():
-        place = int(np.argmax(bad))
         remedy = f"labels are whole numbers from 0 to {MAX_CLASSES - 1}"
-        raise CellError(label, first_row + place + 1, f"is {labels[place]}", remedy)
+        cells.refuse(bad, f"is {labels[np.argmax(bad)]}", remedy)
     return labels.astype(np.int64)

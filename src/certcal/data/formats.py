@@ -50,7 +50,7 @@ class TableColumn:
     kind: Kind = "unknown"
 
     @property
-    def speaks(self) -> bool:
+    def has_telling_name(self) -> bool:
         """Whether its name may say what it holds: not where it is a list, or the index of a frame."""
         return self.kind not in ("list", "index")
 

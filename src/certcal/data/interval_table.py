@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
+from certcal.data.columns import IntervalOrigin
 from certcal.data.pieces import fingerprint_of
-from certcal.data.writing import IntervalOrigin
-
-if TYPE_CHECKING:
-    from certcal.data.intervals import IntervalLayout
+from certcal.data.schema import Layout
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +59,7 @@ class IntervalTable:
     """
 
     path: Path
-    layout: IntervalLayout
+    layout: Layout
     lower: NDArray[Any]
     upper: NDArray[Any]
     correct: NDArray[np.uint8]

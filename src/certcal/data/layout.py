@@ -1,178 +1,36 @@
-"""Which columns hold what: found by sensible names, or given; never by looking at the values."""
+"""Which columns a table of predictions, of intervals, of features or of certified radii has for what."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from certcal._base.checks import InputError
-from certcal.data.formats import TableColumn
-from certcal.data.roles import (
+from certcal._base.text import plain_name
+from certcal.data.formats import OpenTable, TableColumn, check_memory
+from certcal.data.pieces import CellError
+from certcal.data.schema import (
+    CLASS_BOUNDS,
     CORRECT,
+    INTERVAL_OPTIONS,
+    LOG,
+    LOWER,
     OPTIONS,
     OUTCOME,
     ROLES,
+    SAMPLE_OPTIONS,
     SCORE,
     TOP_CONFIDENCE,
+    UPPER,
+    Family,
+    Layout,
     Resolver,
-    Role,
     by_role,
-    plain_name,
+    find_families,
 )
 
-
-@dataclass(frozen=True)
-class Family:
-    """Columns that together hold one number per class.
-
-    Attributes
-    ----------
-    columns
-        The columns in class order, or the one column of lists.
-    classes
-        What each column's name says its class is called, or None for a column of lists.
-    is_list
-        Whether it is one column of lists.
-    is_ordered
-        Whether the order of the columns is the order of the classes 0, 1, …, because they are numbered from 0 or were
-        given in order.
-
-    Examples
-    --------
-    >>> Family(("prob_cat", "prob_dog"), ("cat", "dog")).description
-    "'prob_cat' … 'prob_dog'"
-    """
-
-    columns: tuple[str, ...]
-    classes: tuple[str, ...] | None = None
-    is_list: bool = False
-    is_ordered: bool = False
-
-    @property
-    def description(self) -> str:
-        """First and last column, for people."""
-        return repr(self.columns[0]) if self.is_list else f"{self.columns[0]!r} … {self.columns[-1]!r}"
-
-
-def find_families(
-    table: Sequence[TableColumn], kinds: Sequence[str] = ("probabilities", "logits")
-) -> dict[str, Family]:
-    """Columns of numbers per class, such as probabilities and logits, found by name.
-
-    Examples
-    --------
-    >>> find_families([TableColumn("logit_0"), TableColumn("logit_1"), TableColumn("id")])["logits"].columns
-    ('logit_0', 'logit_1')
-    """
-    found: dict[str, Family] = {}
-    for kind in kinds:
-        role = ROLES[kind]
-        lists = [c.name for c in table if c.kind == "list" and plain_name(c.name) in role.names[0]]
-        if len(lists) > 1:
-            raise InputError(f"{' and '.join(map(repr, lists))} may each hold the {kind}; name one as {kind}")
-        if lists:
-            found[kind] = Family((lists[0],), is_list=True, is_ordered=True)
-            continue
-        family = _by_pattern(table, role, kind)
-        if family is not None:
-            found[kind] = family
-    return found
-
-
-def _by_pattern(table: Sequence[TableColumn], role: Role, kind: str) -> Family | None:
-    letter = f"|{role.letter}" if role.letter else ""
-    numbered = rf"(?P<word>{role.stems}{letter})[_.\- \[]?(?P<class>[0-9]{{1,6}})\]?"
-    named = rf"(?P<word>{role.stems})[_.\- ](?P<class>.+)"
-    for pattern in (numbered, named):
-        by_word: dict[str, list[tuple[str, str]]] = {}
-        named_so = re.compile(pattern, re.IGNORECASE | re.DOTALL)
-        for column in table:
-            match = named_so.fullmatch(column.name.strip())
-            if match and column.speaks and (pattern is numbered or not match["class"].isdecimal()):
-                by_word.setdefault(match["word"].lower(), []).append((match["class"], column.name))
-        several = {word: members for word, members in by_word.items() if len(members) > 1}
-        if len(several) > 1:
-            first = [members[0][1] for members in several.values()]
-            raise InputError(
-                f"{' and '.join(repr(name) + ' …' for name in first)} may each be the {kind}; "
-                f"name one as {kind} by its prefix, for example {first[0].rstrip('0123456789')!r}"
-            )
-        if several:
-            (members,) = several.values()
-            return _numbered(members) if pattern is numbered else _named(members)
-    return None
-
-
-def _numbered(members: list[tuple[str, str]]) -> Family:
-    by_number: dict[int, str] = {}
-    for number, name in members:
-        if int(number) in by_number:
-            raise InputError(
-                f"{by_number[int(number)]!r} and {name!r} are both class {int(number)}; drop or rename one"
-            )
-        by_number[int(number)] = name
-    numbers = sorted(by_number)
-    first = numbers[0]
-    for expected, number in enumerate(numbers, start=min(first, 1)):
-        if number != expected:
-            raise InputError(
-                f"the columns {by_number[first]!r} … {by_number[numbers[-1]]!r} have no class {expected}; "
-                "number them consecutively from 0 or 1, or give them in order, separated by commas"
-            )
-    return Family(tuple(by_number[n] for n in numbers), tuple(str(n) for n in numbers), is_ordered=first == 0)
-
-
-def _named(members: list[tuple[str, str]]) -> Family:
-    return Family(tuple(name for _, name in members), tuple(label for label, _ in members))
-
-
-def given_family(
-    table: Sequence[TableColumn], given: Any, role: str, missing: Callable[[str, str], InputError]
-) -> Family:
-    """The family that an option names: a column of lists, names in class order, a pattern with ``*``, or a prefix."""
-    kinds = {column.name: column.kind for column in table}
-    words = [str(word) for word in ([given] if isinstance(given, str) else given)]
-    if len(words) == 1 and words[0] not in kinds:
-        text = words[0]
-        parts = [part.strip() for part in text.split(",") if part.strip()]
-        if not parts:
-            raise missing(role, text)
-        if len(parts) == 1:
-            return _matching(list(kinds), text if "*" in text else f"{text}*", role, missing(role, text))
-        words = parts
-    for word in words:
-        if word not in kinds:
-            raise missing(role, word)
-    if len(words) == 1:
-        if kinds[words[0]] not in ("list", "unknown"):
-            raise InputError(
-                f"{role} {words[0]}: this column holds one number per sample, not one per class; "
-                "give all the columns separated by commas, or name a binary score as score"
-            )
-        return Family((words[0],), is_list=True, is_ordered=True)
-    return Family(tuple(words), _without_common_prefix(words), is_ordered=True)
-
-
-def _matching(names: list[str], pattern: str, role: str, missing: InputError) -> Family:
-    """Columns that fit the pattern; what the star stands for is the name of the class."""
-    before, _, after = pattern.partition("*")
-    found = [name for name in names if fnmatchcase(name, pattern.replace("[", "[[]"))]
-    members = [(name[len(before) : len(name) - len(after)].lstrip("_.- "), name) for name in found]
-    if len(members) < 2 or "*" in after:
-        raise missing
-    numbered = all(re.fullmatch("[0-9]{1,6}", label) for label, _ in members)
-    return _numbered(members) if numbered else _named(members)
-
-
-def _without_common_prefix(names: Sequence[str]) -> tuple[str, ...]:
-    """Class names from column names given in order: what is left after the part they share up to a separator."""
-    shortest = min(map(len, names))
-    common = next((i for i in range(shortest) if len({name[i] for name in names}) > 1), shortest)
-    cut = max((names[0].rfind(mark, 0, common) + 1 for mark in "_.- "), default=0)
-    return tuple(name[cut:] for name in names)
+Labels = Literal["needed", "optional"]
 
 
 class Overrides(TypedDict, total=False):
@@ -190,105 +48,8 @@ class Overrides(TypedDict, total=False):
     weight: str | None
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Which columns of a table hold what.
-
-    Attributes
-    ----------
-    kind
-        "score" (the probability that the outcome is 1), "confidence" (of the predicted class), "probabilities" or
-        "logits" (one per class).
-    confidence
-        The column of binary scores or confidences.
-    correct
-        The column of outcomes, or of 0/1; None when correctness is the equality of ``prediction`` and ``label``.
-    prediction, label
-        Columns of classes. Without ``correct`` and ``label`` it is not known what was true.
-    family
-        The columns of probabilities or logits.
-    weight
-        The column of weights, or None.
-    positive
-        The outcome that counts as 1, or None where 1, true or yes does.
-
-    Examples
-    --------
-    >>> layout = resolve_columns(["id", "score", "y"])
-    >>> layout.kind, layout.confidence, layout.correct
-    ('score', 'score', 'y')
-    """
-
-    kind: Literal["score", "confidence", "probabilities", "logits"]
-    confidence: str | None = None
-    correct: str | None = None
-    prediction: str | None = None
-    label: str | None = None
-    family: Family | None = None
-    weight: str | None = None
-    positive: Any = None
-
-    @property
-    def is_labelled(self) -> bool:
-        """Whether a column says what was true."""
-        return self.correct is not None or self.label is not None
-
-    @property
-    def scores(self) -> tuple[str, ...]:
-        """Columns that hold numbers."""
-        scores = self.family.columns if self.family else (self.confidence,)
-        return tuple(name for name in (*scores, self.weight) if name is not None)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Every column to read."""
-        words = (self.correct, self.prediction, self.label)
-        return tuple(dict.fromkeys((*self.scores, *(name for name in words if name is not None))))
-
-    @property
-    def description(self) -> str:
-        """What was taken for what, for people.
-
-        Examples
-        --------
-        >>> resolve_columns(["prob_0", "prob_1", "label"]).description
-        "probabilities 'prob_0' … 'prob_1', label 'label'"
-        """
-        parts = [f"{self.kind} {self.family.description if self.family else repr(self.confidence)}"]
-        if self.correct is not None:
-            positive = "" if self.positive is None else f" ({self.positive!r} counts as 1)"
-            parts.append(f"{'outcome' if self.kind == 'score' else 'correct'} {self.correct!r}{positive}")
-        elif self.prediction is not None:
-            parts.append(f"correct where {self.prediction!r} equals {self.label!r}")
-        else:
-            parts.append("no labels" if self.label is None else f"label {self.label!r}")
-        if self.weight is not None:
-            parts.append(f"weight {self.weight!r}")
-        return ", ".join(parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Roles and column names, for machines.
-
-        Examples
-        --------
-        >>> resolve_columns(["conf", "correct"]).to_dict()
-        {'kind': 'confidence', 'confidence': 'conf', 'correct': 'correct'}
-        >>> resolve_columns(["p", "outcome"], {"positive": "won"}).to_dict()
-        {'kind': 'score', 'score': 'p', 'outcome': 'outcome', 'positive': 'won'}
-        """
-        spelled = {"confidence": "score", "correct": "outcome"} if self.kind == "score" else {}
-        names = ("confidence", "correct", "positive", "prediction", "label", "weight")
-        roles = {spelled.get(name, name): getattr(self, name) for name in names}
-        if self.family:
-            roles[self.kind] = list(self.family.columns)
-        return {"kind": self.kind} | {role: name for role, name in roles.items() if name is not None}
-
-
 def resolve_columns(
-    columns: Sequence[TableColumn | str],
-    overrides: Mapping[str, Any] | None = None,
-    *,
-    labels: Literal["needed", "optional"] = "needed",
+    columns: Sequence[TableColumn | str], overrides: Mapping[str, Any] | None = None, *, labels: Labels = "needed"
 ) -> Layout:
     """Find the columns that hold the predictions.
 
@@ -323,8 +84,10 @@ def resolve_columns(
     return _PredictionResolver(columns, by_role(overrides, OPTIONS), needs_labels=labels == "needed").layout()
 
 
-# What is found by name, by what the name says.
-_TOP, _SCORE, _CORRECT, _OUTCOME = (TOP_CONFIDENCE,), (SCORE,), (CORRECT,), (OUTCOME,)
+def _layout(kind: Any, positive: Any = None, **columns: str | Family | None) -> Layout:
+    return Layout(kind, {role: each for role, each in columns.items() if each is not None}, positive)
+
+
 _BINARY = ("score", "outcome", "positive")
 
 
@@ -339,7 +102,7 @@ class _PredictionResolver(Resolver):
             raise InputError(f"{kinds[0]} and {kinds[1]} were both given; give one of them")
         if kinds and kinds[0] in ("probabilities", "logits"):
             self.refuse_with(kinds[0], "correct", "prediction", "outcome", "positive")
-            return self._by_class(kinds[0], given_family(self.table, self.given[kinds[0]], kinds[0], self.missing))
+            return self._by_class(kinds[0], self.family(kinds[0]))
         binary, top_label = (
             [role for role in roles if role in self.given]
             for roles in (_BINARY, ("confidence", "correct", "prediction"))
@@ -369,29 +132,31 @@ class _PredictionResolver(Resolver):
             return self._by_class(kind, family)
         return self._by_confidence()
 
-    def _by_class(self, kind: Any, family: Family) -> Layout:
+    def _by_class(self, kind: str, family: Family) -> Layout:
         label = self.optional("label")
         if label is None and not self.needs_labels:
             self._refuse_several_scores()
         elif label is None:
             reason = f"there are {kind} ({family.description}) but no column of true classes"
             raise InputError(reason, remedy="name it as label", roles=("label",), more=self.listing("label"))
-        return Layout(kind, label=label, family=family, weight=self.optional("weight"))
+        return _layout(kind, label=label, weight=self.optional("weight"), **{kind: family})
 
     def _by_confidence(self) -> Layout:
         """One number per sample: of the predicted class where a column says whether it is right, else of outcome 1."""
         self._refuse_ends()
         if "correct" in self.given or not {"prediction", "label"} & self.given.keys():
-            correct = self.correctness(_CORRECT)
+            correct = self.correctness((CORRECT,))
             if correct is not None:
-                return self._top_label(correct)
+                confidence = self._top_confidence()
+                return _layout("confidence", confidence=confidence, correct=correct, weight=self.optional("weight"))
         prediction = self.optional("prediction")
         if "prediction" in self.given or ("confidence" in self.given and prediction):
-            return self._compared(prediction)
+            return self._by_comparison(prediction)
         if prediction is None:
             return self._by_score()
         # A prediction may be what a score becomes at a threshold.
-        score, outcome, top = self.find("score", _SCORE), self.find("outcome", _OUTCOME), self.find("confidence", _TOP)
+        score, outcome = self.find("score", (SCORE,)), self.find("outcome", (OUTCOME,))
+        top = self.find("confidence", (TOP_CONFIDENCE,))
         if score and outcome and not top:
             return self._by_score()
         truth = self.optional("label") or (outcome[0] if outcome else None)
@@ -404,22 +169,20 @@ class _PredictionResolver(Resolver):
                 remedy=f"name {prediction} as prediction and {truth} as label, or {truth} as outcome",
                 roles=("prediction", "label", "outcome"),
             )
-        return self._compared(prediction)
+        return self._by_comparison(prediction)
 
-    def _top_label(self, correct: str | None = None) -> Layout:
+    def _top_confidence(self) -> str:
         more = "name it as confidence, a binary score as score, or class probabilities as probabilities"
-        confidence = self.needed("confidence", more, ("confidence", "score", "probabilities"))
-        return Layout("confidence", confidence, correct, weight=self.optional("weight"))
+        return self.needed("confidence", more, ("confidence", "score", "probabilities"))
 
-    def _compared(self, prediction: str | None) -> Layout:
-        """Correctness from a prediction and a label."""
-        label, layout = self.optional("label"), self._top_label()
-        if label is not None:
-            return replace(layout, prediction=prediction, label=label)
-        if not self.needs_labels and "prediction" not in self.given:
+    def _by_comparison(self, prediction: str | None) -> Layout:
+        label, confidence, weight = self.optional("label"), self._top_confidence(), self.optional("weight")
+        if label is None and (self.needs_labels or "prediction" in self.given):
+            raise self._without_truth("confidence", confidence)
+        if label is None:
             self._refuse_several_scores()
-            return layout
-        raise self._without_truth(layout)
+            prediction = None
+        return _layout("confidence", confidence=confidence, prediction=prediction, label=label, weight=weight)
 
     def _by_score(self) -> Layout:
         """A binary score with an outcome; a label may be the outcome."""
@@ -427,30 +190,28 @@ class _PredictionResolver(Resolver):
         if "outcome" in self.given:
             self.refuse_with("outcome", "label")
         if "confidence" not in self.given and not self.find("score") and "score" not in self.given:
-            self._top_label()  # says what there is
+            self._top_confidence()  # says what there is
         role = "confidence" if "confidence" in self.given else "score"
-        layout = Layout(
-            "score", self.optional(role), weight=self.optional("weight"), positive=self.given.get("positive")
-        )
+        score, weight, positive = self.optional(role), self.optional("weight"), self.given.get("positive")
         outcome = None if "label" in self.given else self.optional("outcome")
         outcome = outcome or self.optional("label")
         if outcome is not None:
-            return replace(layout, correct=outcome)
+            return _layout("score", positive, score=score, outcome=outcome, weight=weight)
         # Without an outcome, the name alone tells a score from a confidence.
-        named = role == "confidence" or plain_name(str(layout.confidence)) in TOP_CONFIDENCE
-        layout = replace(layout, kind="confidence" if named and not self.given.keys() & set(_BINARY) else "score")
+        named = role == "confidence" or plain_name(str(score)) in TOP_CONFIDENCE
+        kind = "confidence" if named and not self.given.keys() & set(_BINARY) else "score"
         if self.needs_labels:
-            raise self._without_truth(layout)
+            raise self._without_truth(kind, score)
         self._refuse_several_scores()
-        return layout
+        return _layout(kind, positive, **{kind: score}, weight=weight)
 
-    def _without_truth(self, layout: Layout) -> InputError:
-        if layout.kind == "score":
-            reason = f"scores are in {layout.confidence!r}, but no column of outcomes was found"
+    def _without_truth(self, kind: str, column: str | None) -> InputError:
+        if kind == "score":
+            reason = f"scores are in {column!r}, but no column of outcomes was found"
             return InputError(
                 reason, remedy="name it as outcome", roles=("outcome",), more=self.listing("outcome", "label")
             )
-        reason = f"confidences are in {layout.confidence!r}, but no column says which predictions are correct"
+        reason = f"confidences are in {column!r}, but no column says which predictions are correct"
         remedy = "name it as correct, or name prediction and label; for a binary score, name the outcome"
         roles = ("correct", "prediction", "label", "outcome")
         return InputError(reason, remedy=remedy, roles=roles, more=self.listing("correct", "label"))
@@ -469,10 +230,204 @@ class _PredictionResolver(Resolver):
         if self.given.keys() & {"probabilities", "logits", "confidence", "score"}:
             return
         found = {kind: family.description for kind, family in find_families(self.table).items()}
-        named = {role: self.find(role, names)[:1] for role, names in (("confidence", _TOP), ("score", _SCORE))}
+        named = {
+            role: self.find(role, (names,))[:1] for role, names in (("confidence", TOP_CONFIDENCE), ("score", SCORE))
+        }
         found |= {role: repr(columns[0]) for role, columns in named.items() if columns}
         if len(found) > 1:
             there = " and ".join(f"{kind} ({columns})" for kind, columns in found.items())
             remedy = f"choose with {' or '.join(found)}"
             more = self.listing("label")
             raise InputError(f"there are {there}, and no labels", remedy=remedy, roles=tuple(found), more=more)
+
+
+# Tables that are easily mistaken for intervals.
+_OTHERS = {
+    "log": "this looks like a log of certified radii, which certcal compare reads",
+    "inputs": "these are inputs of a model, around which certcal sample draws noise",
+}
+
+
+def resolve_interval_columns(
+    columns: Sequence[TableColumn | str], overrides: Mapping[str, Any] | None = None, *, samples: bool = False
+) -> Layout:
+    """Find the columns that hold intervals of confidences.
+
+    Parameters
+    ----------
+    columns
+        The columns of the table, or only their names.
+    overrides
+        Column names by role: lower, upper, correct, outcome, prediction, label, certified, radius, by.
+    samples
+        Whether to look for two more roles: confidence, without a perturbation, and sample, which says of rows at
+        several radii that they are of the same sample.
+
+    Examples
+    --------
+    >>> resolve_interval_columns(["lo", "hi", "pred", "label", "eps"]).description
+    "lower 'lo', upper 'hi', correct where 'pred' equals 'label', radius 'eps'"
+    >>> resolve_interval_columns(["lower", "upper", "outcome"]).to_dict()
+    {'lower': 'lower', 'upper': 'upper', 'outcome': 'outcome'}
+    >>> resolve_interval_columns(["lowr", "upper", "correct"])
+    Traceback (most recent call last):
+        ...
+    certcal.InputError: no column of lower ends was found; name it as lower; did you mean 'lowr'?
+    The columns are 'lowr', 'upper', 'correct'
+    """
+    given = by_role(overrides, SAMPLE_OPTIONS if samples else INTERVAL_OPTIONS)
+    return _IntervalResolver(columns, given).layout(samples=samples)
+
+
+class _IntervalResolver(Resolver):
+    def layout(self, *, samples: bool) -> Layout:
+        has_ends = {"lower", "upper"} & self.given.keys() or self.find("lower") or self.find("upper")
+        bounds = {} if has_ends else self._class_bounds()
+        if not bounds:
+            if not has_ends:
+                self._refuse_confidences()
+            self._refuse_lists()
+        return _layout(
+            "intervals",
+            **bounds,
+            lower=None if bounds else self.needed("lower"),
+            upper=None if bounds else self.needed("upper"),
+            **(self._truth_of_classes() if bounds else self._truth()),
+            certified=self.optional("certified"),
+            radius=self.optional("radius"),
+            alpha=self.pick("alpha"),
+            group=self.optional("by"),
+            confidence=self.optional("confidence") if samples else None,
+            sample=self.optional("sample") if samples else None,
+        )
+
+    def _class_bounds(self) -> dict[str, Family]:
+        """Bounds per class by role: lower ones, and upper ones, which margins can do without."""
+        found = find_families(self.table, CLASS_BOUNDS)
+        kinds = dict.fromkeys(role.partition("_")[0] for role in found)
+        if not kinds:
+            return {}
+        if len(kinds) > 1:
+            raise InputError("there are bounds of margins and bounds of logits; leave one of them out")
+        (of,) = kinds
+        lower, upper = found.get(f"{of}_lower"), found.get(f"{of}_upper")
+        if lower is None or (upper is None and of == "logit"):
+            missing = "lower" if lower is None else "upper"
+            raise InputError(f"there are columns of {of} bounds, and none of the {missing} ones ({of}_{missing}_0, …)")
+        if upper is not None and upper.classes != lower.classes:
+            first, second = lower.description, upper.description
+            raise InputError(f"the bounds {first} and {second} are not of the same classes; give both of every class")
+        return found
+
+    def _truth(self) -> dict[str, str | None]:
+        """What was true of the confidences: of a binary score its outcome, else what was correct."""
+        if "outcome" in self.given:
+            self.refuse_with("outcome", "correct", "prediction", "label", "certified")
+            return {"outcome": self.column("outcome")}
+        correct = self.correctness()
+        if correct is not None and "correct" not in self.given and plain_name(correct) in OUTCOME:
+            # The outcome of a score is no class that could change, and nobody certifies that it does not.
+            return {"correct" if self.optional("certified") else "outcome": correct}
+        prediction, label = (None, None) if correct else (self.optional("prediction"), self.optional("label"))
+        if correct is None and (prediction is None or label is None):
+            remedy, roles = "name it as correct, or name both prediction and label", ("correct", "prediction", "label")
+            reason = "no column says which predictions are correct"
+            raise InputError(reason, remedy=remedy, roles=roles, more=self.listing("correct"))
+        return {"correct": correct, "prediction": prediction, "label": label}
+
+    def _truth_of_classes(self) -> dict[str, str | None]:
+        """The predicted class, which bounds per class are about, and the true one or whether it was predicted."""
+        prediction, label = self.needed("prediction"), self.optional("label")
+        if "correct" in self.given:
+            self.refuse_with("correct", "label")
+            return {"correct": self.column("correct"), "prediction": prediction}
+        if label is None and (label := self.optional("outcome")) is None:
+            correct = self.pick("correct", (CORRECT,))
+            return {"correct": correct or self.needed("label"), "prediction": prediction}
+        return {"prediction": prediction, "label": label}
+
+    def _refuse_confidences(self) -> None:
+        """Send a table that holds confidences, and no ends at all, to the command for it."""
+        kind = table_kind(self.names)
+        if kind in _OTHERS:
+            raise InputError(f"no columns of lower and upper ends were found; {_OTHERS[kind]}")
+        try:
+            found = [family.description for family in find_families(self.table).values()]
+        except InputError:  # several families: which one is the other command's question
+            found = ["of several kinds"]
+        found += map(repr, self.find("confidence"))
+        if found:
+            raise InputError(
+                f"no columns of lower and upper ends were found, only confidences ({found[0]}); use measure for "
+                "those, or name the ends as lower and upper"
+            )
+
+    def _refuse_lists(self) -> None:
+        for role in ("lower", "upper"):
+            for each in self.table:
+                if each.kind == "list" and role not in self.given and plain_name(each.name) in ROLES[role].names[0]:
+                    raise InputError(
+                        f"column {each.name!r} holds lists; give {ROLES[role].plural} one by one, a row per sample and "
+                        "radius"
+                    )
+
+
+def feature_columns(
+    table: OpenTable,
+    given: str | None,
+    names: Sequence[Sequence[str]],
+    size: int,
+    remedy: str,
+    beside: Sequence[str] = (),
+) -> tuple[str, tuple[str, ...]]:
+    """The column of labels and those of features: all others, of numbers that take so many bytes each."""
+    resolver = Resolver(table.columns, {} if given is None else {"label": given})
+    label = resolver.optional("label", names)
+    if label is None:
+        raise InputError(f"no column of true classes was found; name it label{resolver.listing('label')}")
+    columns = {column.name: column.kind for column in table.columns if column.name != label}
+    for name in beside:
+        if name not in columns:
+            raise InputError(f"there is no column {name!r}; the table must have it beside the features")
+    features = tuple(name for name in columns if name not in beside)
+    if not features:
+        raise InputError(f"there is no column but {label!r}; the other columns are the features")
+    for name, kind in columns.items():
+        if kind not in ("number", "boolean", "unknown"):
+            raise CellError(name, None, "does not hold numbers", remedy)
+    if table.rows is not None:
+        check_memory(table.path, size * table.rows * len(columns), "read a part of the table")
+    return label, features
+
+
+def table_kind(names: Iterable[str]) -> Literal["intervals", "log", "inputs", "predictions"]:
+    """What a table with such columns holds; predictions, unless its names say otherwise.
+
+    Examples
+    --------
+    >>> table_kind(["lo", "hi", "correct"]), table_kind(["idx", "label", "predict", "radius"]), table_kind(["a"])
+    ('intervals', 'log', 'predictions')
+    """
+    plain = {plain_name(name) for name in names}
+    if plain.intersection(LOWER) and plain.intersection(UPPER):
+        return "intervals"
+    if any(re.match(ROLES[role].stems, name) for role in CLASS_BOUNDS for name in plain):
+        return "intervals"
+    if plain >= {"idx", "predict", "radius"}:
+        return "log"
+    return "inputs" if plain >= {"inputs", "labels"} else "predictions"
+
+
+def log_columns(names: Sequence[str]) -> dict[str, str]:
+    """Which columns of a log are those that every published one has, as far as they are there.
+
+    Examples
+    --------
+    >>> log_columns(["index", "y_true", "predict", "radius", "prediction"])
+    {'idx': 'index', 'label': 'y_true', 'predict': 'predict', 'radius': 'radius'}
+    """
+    resolver, found = Resolver(names, {}), dict[str, str | None]()
+    for own, role in LOG.items():
+        more = {"idx": [("index", "id")], "radius": [("exact_radius",)]}.get(own, [])
+        found[own] = resolver.pick(role, ((own,), *ROLES[role].names, *more))
+    return {own: name for own, name in found.items() if name is not None}

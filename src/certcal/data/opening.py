@@ -14,15 +14,13 @@ from certcal._base.checks import InputError
 from certcal._base.durable import open_regular
 from certcal._base.settings import Settings, setting
 from certcal.data.datasets import dataset_inputs, is_dataset, is_named, named_dataset
-from certcal.data.features import batch_labels, feature_columns
-from certcal.data.formats import file_ends, local_file, open_table
+from certcal.data.features import LABEL, table_inputs
+from certcal.data.formats import file_ends, local_file
 from certcal.data.inputs import PARTS, Inputs, Part, Parts, Readers, Split, check_part, chosen
-from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces
-from certcal.data.roles import ROLES, Resolver
-from certcal.data.rows import Rows, complaint, npy_source
+from certcal.data.pieces import in_file
+from certcal.data.rows import Rows, npy_source
+from certcal.data.schema import Resolver
 
-# Every other column is a feature: one called y beside a label is one, too.
-_LABEL = (("label", "labels"), *ROLES["label"].names)
 _SAVE = "give the folder of inputs.npy and labels.npy, or save both with numpy.savez(path, inputs=…, labels=…)"
 
 
@@ -143,7 +141,7 @@ def input_parts(path: Path, label: str | None = None, how: DataSettings = DataSe
         return {None: partial(read_svhn, path)}
     if path.name.lower().endswith(".npz") and head[:2] == b"PK":
         return _archive_parts(path, label)
-    return {None: partial(_of_table, path, label)}
+    return {None: partial(table_inputs, path, label)}
 
 
 def _refuse_preparing(how: DataSettings) -> None:
@@ -181,7 +179,7 @@ def _archive_parts(path: Path, label: str | None) -> Readers:
     for part, prefix in parts:
         arrays = [name.removeprefix(prefix) for name in there if name.startswith(prefix)]
         with in_file(path):
-            found = label or Resolver(arrays, {}).pick("label", _LABEL) or "labels"
+            found = label or Resolver(arrays, {}).pick("label", LABEL) or "labels"
         readers[part] = partial(_of_archive, path, f"{prefix}inputs", f"{prefix}{found}")
     return readers
 
@@ -198,34 +196,6 @@ def _of_archive(path: Path, inputs: str, labels: str) -> Inputs:
     arrays = read_arrays(path, (inputs, labels), missing, widen=inputs)
     with in_file(path):
         return Inputs.from_arrays(arrays[inputs], arrays[labels], copy=False)
-
-
-def _of_table(path: Path, given: str | None) -> Inputs:
-    table = open_table(path)
-    with in_file(table.path):
-        remedy = "drop it: every column but the label is a feature"
-        label, features = feature_columns(table, given, _LABEL, 4, remedy)
-
-        def convert(batch: Any, first_row: int) -> Arrays:
-            return _piece(batch, features, label, first_row)
-
-        parts = pieces(table, (*features, label), convert, numbers=features, width=len(features))
-        arrays = gather(parts, table.rows)
-        return Inputs.from_arrays(arrays["inputs"], arrays["labels"], copy=False)
-
-
-def _piece(batch: Any, features: tuple[str, ...], label: str, first_row: int) -> Arrays:
-    """Checked arrays of one record batch; complaints name column and row."""
-    from certcal.data import values
-
-    matrix = values.matrix([batch.column(name) for name in features], features, first_row)
-    with np.errstate(over="ignore"):
-        inputs = matrix.astype(np.float32)
-    bad = ~np.isfinite(inputs)
-    if bad.any():
-        row, column = map(int, np.argwhere(bad)[0])
-        raise CellError(features[column], first_row + row + 1, *complaint(matrix[row, column]))
-    return {"inputs": inputs, "labels": batch_labels(batch, label, first_row)}
 
 
 NAMED = ("digits", "fashion-mnist")

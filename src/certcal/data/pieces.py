@@ -7,13 +7,16 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, OpenTable
+
+if TYPE_CHECKING:
+    from certcal.data.values import Batch
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -57,13 +60,11 @@ class Groups:
         from certcal.data.values import Codes
 
         self.column = column
-        self.codes = Codes(column or "", missing=MISSING_GROUP, limit=MAX_GROUPS)
+        self.codes = Codes(missing=MISSING_GROUP, limit=MAX_GROUPS)
 
-    def add(self, batch: Any, first_row: int) -> Arrays:
+    def add(self, batch: Batch) -> Arrays:
         """The codes of a batch under the name "group", when there is a column."""
-        if self.column is None:
-            return {}
-        return {"group": self.codes.add(batch.column(self.column), first_row)}
+        return {} if self.column is None else {"group": self.codes.add(batch[self.column])}
 
     def in_order(self, codes: NDArray[np.int64] | None) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:
         """The names in natural order, and the codes of the rows in that order."""
@@ -77,25 +78,28 @@ class Groups:
 def pieces(
     table: OpenTable,
     columns: Sequence[str],
-    convert: Callable[[Any, int], Arrays],
+    convert: Callable[[Batch], Arrays],
     *,
     numbers: Sequence[str],
     width: int = 1,
     size: int | None = None,
     groups: Groups | None = None,
 ) -> Iterator[Arrays]:
-    """Arrays of every record batch that has rows; ``convert`` makes them, given the batch and how many rows precede.
+    """Arrays of every record batch that has rows, as ``convert`` makes them.
 
     A batch has ``size`` rows; by default as many as are fast where each has ``width`` numbers.
     """
+    from certcal.data.values import Batch
+
     most = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // width)) if size is None else size
     wanted = (*columns, *(() if groups is None or groups.column is None else (groups.column,)))
     first_row = 0
     with in_file(table.path):
-        for batch in table.chunks(wanted, most, numbers=numbers):
-            if batch.num_rows:
-                yield convert(batch, first_row) | ({} if groups is None else groups.add(batch, first_row))
-                first_row += batch.num_rows
+        for rows in table.chunks(wanted, most, numbers=numbers):
+            if rows.num_rows:
+                batch = Batch(rows, first_row)
+                yield convert(batch) | ({} if groups is None else groups.add(batch))
+                first_row += rows.num_rows
 
 
 def gather(

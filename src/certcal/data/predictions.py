@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -15,14 +14,14 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, shortened
 from certcal._base.outcomes import TwoOutcomes
-from certcal.data.formats import CHUNK_ROWS, OpenTable, check_memory, open_table, physical_memory
-from certcal.data.layout import Layout, Overrides, resolve_columns
-from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, natural_order, pieces
-from certcal.data.roles import Resolver
+from certcal.data.formats import OpenTable, check_memory, open_table, physical_memory
+from certcal.data.layout import Labels, Overrides, resolve_columns
+from certcal.data.pieces import Arrays, Groups, gather, in_file, natural_order, pieces
+from certcal.data.schema import Layout, Resolver
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
-    from certcal.data.values import Codes
+    from certcal.data.values import Batch, Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +152,7 @@ class PredictionStream:
         size: int | None = None,
         by: str | None = None,
         memory: int | None = None,
-        labels: Literal["needed", "optional"] = "needed",
+        labels: Labels = "needed",
     ) -> None:
         self.table: OpenTable = open_table(path)
         self.table.memory = memory
@@ -175,7 +174,7 @@ class PredictionStream:
         """Numbers per row."""
         family = self.layout.family
         if family is None or not family.is_list:
-            return len(self.layout.scores)
+            return len(self.layout.numbers)
         for batch in self.table.chunks(family.columns, 1):
             first = batch.column(0)[0].as_py()
             return max(1, len(first)) if isinstance(first, list) else 1  # pyright: ignore[reportUnknownArgumentType]
@@ -230,53 +229,43 @@ class PredictionStream:
         """Arrays of each piece, not yet checked for range."""
         from certcal.data.values import Codes
 
-        layout, classes, two = self.layout, Codes(of_classes=True), _two(self.layout)
+        layout, classes = self.layout, Codes(of_classes=True)
+        two = TwoOutcomes(layout.positive) if layout.kind == "score" else None
 
-        def convert(batch: Any, first_row: int) -> Arrays:
-            return _piece(batch, layout, first_row, classes, two)
+        def convert(batch: Batch) -> Arrays:
+            return _convert(batch, layout, classes, two)
 
-        how: dict[str, Any] = {"numbers": layout.scores, "width": self.width, "size": size, "groups": groups}
+        how: dict[str, Any] = {"numbers": layout.numbers, "width": self.width, "size": size, "groups": groups}
         return pieces(self.table, layout.columns, convert, **how)
 
 
-def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes, two: TwoOutcomes | None) -> Arrays:
-    """Arrays of one record batch, not yet checked for range; without what was true where no column says it."""
-    from certcal.data import values
+def _convert(batch: Batch, layout: Layout, classes: Codes, two: TwoOutcomes | None) -> Arrays:
+    """Scores and weights with what was true, if a column says it: "correct", or "labels" of scores per class."""
+    from certcal.data.values import equal_classes
 
-    piece: Arrays = {}
-    family = layout.family
-    if family is None:
-        assert layout.confidence is not None
-        piece["scores"] = values.numbers(batch.column(layout.confidence), layout.confidence, first_row)
-    elif family.is_list:
-        piece["scores"] = values.list_matrix(batch.column(family.columns[0]), family.columns[0], first_row)
-    else:
-        piece["scores"] = values.matrix([batch.column(c) for c in family.columns], family.columns, first_row)
-    if layout.correct is not None:
-        piece["correct"] = values.outcomes(batch.column(layout.correct), layout.correct, first_row, two=two)
-    elif layout.label is None:
-        pass  # it is not known what was true
-    elif family is None:
-        assert layout.prediction is not None
-        truth, prediction = ((name, batch.column(name)) for name in (layout.label, layout.prediction))
-        piece["correct"] = values.equal_classes(classes, truth, prediction, first_row)
-    else:
-        piece["labels"] = values.class_numbers(
-            batch.column(layout.label), layout.label, first_row, family.classes, is_ordered=family.is_ordered
-        )
-    if layout.weight is not None:
-        piece["sample_weight"] = values.numbers(batch.column(layout.weight), layout.weight, first_row)
+    family, label, prediction = layout.family, layout.get("label"), layout.get("prediction")
+    piece: Arrays = {
+        "scores": batch[_score_column(layout)].numbers() if family is None else batch.family(family),
+    }
+    correct = layout.get("outcome") or layout.get("correct")
+    if correct is not None:
+        piece["correct"] = batch[correct].outcomes(two=two)
+    elif label is not None and prediction is not None:
+        piece["correct"] = equal_classes(classes, batch[label], batch[prediction])
+    elif label is not None and family is not None:
+        piece["labels"] = batch[label].class_numbers(family.classes, is_ordered=family.is_ordered)
+    if (weight := layout.get("weight")) is not None:
+        piece["sample_weight"] = batch[weight].numbers()
     return piece
 
 
-def _two(layout: Layout) -> TwoOutcomes | None:
-    """What tells two outcomes of a binary score apart."""
-    return TwoOutcomes(layout.positive) if layout.kind == "score" else None
+def _score_column(layout: Layout) -> str:
+    return str(layout.roles[layout.kind])
 
 
 def _checked(arrays: Arrays, layout: Layout, first_row: int) -> Predictions:
     """Predictions; errors name the column and the row of the file. Where truth is not known, nobody gets to see it."""
-    make = {
+    make: Callable[..., Predictions] = {
         "score": Predictions.from_scores,
         "confidence": Predictions.from_confidence,
         "probabilities": Predictions.from_probabilities,
@@ -288,7 +277,7 @@ def _checked(arrays: Arrays, layout: Layout, first_row: int) -> Predictions:
     try:
         return make(arrays["scores"], truth, arrays.get("sample_weight"))
     except InputError as error:
-        text = _in_the_file(str(error), layout, first_row)
+        text = _located(str(error), layout, first_row)
         raise InputError(text, roles=("logits",) if text.endswith(_AS_LOGITS) else ()) from None
 
 
@@ -296,20 +285,15 @@ _AS_LOGITS = "for logits, name one column per class as logits"
 _PLACE = re.compile(r"^(scores|confidence|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
 
 
-def _in_the_file(text: str, layout: Layout, first_row: int) -> str:
+def _located(text: str, layout: Layout, first_row: int) -> str:
     """An array's complaint in the words of the file: ``confidence[3]`` is a row of a column."""
     match = _PLACE.match(text)
     if match is None:
         return text
     role, row, family = match[1], first_row + int(match[2]) + 1, layout.family
-    columns = {
-        "scores": layout.confidence,
-        "confidence": layout.confidence,
-        "labels": layout.label,
-        "sample_weight": layout.weight,
-    }
-    place = f"column {columns.get(role)!r}, row {row}"
-    if role not in columns and family is not None:
+    of = {"labels": "label", "sample_weight": "weight"}.get(role, layout.kind)
+    place = f"column {layout.get(of)!r}, row {row}"
+    if of == layout.kind and family is not None:
         whole = match[3] is None or family.is_list
         place = (
             f"row {row} of {family.description}" if whole else f"column {family.columns[int(match[3])]!r}, row {row}"
@@ -367,132 +351,3 @@ def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
     names = ("kind", "confidence", "probabilities", "logits", "sample_weight")
     scores = {name: getattr(found.predictions, name) for name in names}
     return LoadedScores(found.path, found.layout, **scores)
-
-
-def other_columns(
-    path: str | os.PathLike[str], used: Sequence[str], rows: NDArray[np.int64]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Some rows of the columns (pyarrow) that a table has beside those in use, to be written again.
-
-    Parameters
-    ----------
-    path
-        The file, or anything else that :func:`open_table` takes.
-    used
-        Names of the columns that are not asked for.
-    rows
-        Positions of the rows.
-
-    Returns
-    -------
-    tuple
-        Columns by name, and the names of those that cannot be kept: lists, what Arrow cannot hold, and names that stand
-        there twice.
-
-    Examples
-    --------
-    >>> table = {"p": [0.5, 0.25], "site": ["a", "b"], "pixels": [[1], [2]]}
-    >>> kept, lost = other_columns(table, ["p"], np.array([1]))
-    >>> kept["site"].to_pylist(), lost
-    (['b'], ('pixels',))
-    """
-    table = open_table(path)
-    others = {each.name: each.kind for each in table.columns if each.name not in used}
-    plain = [name for name, kind in others.items() if kind != "list" and table.names.count(name) == 1]
-    try:
-        found = _whole(table, plain)
-    except InputError:  # one of them cannot be read; the others can
-        found: dict[str, Any] = {}
-        for name in plain:
-            with suppress(InputError):
-                found |= _whole(table, [name])
-    kept = {name: found[name].take(rows) for name in plain if name in found and len(found[name]) > rows.max()}
-    kept = {name: _as_numbers(column) if others[name] == "unknown" else column for name, column in kept.items()}
-    return kept, tuple(name for name in others if name not in kept)
-
-
-def _as_numbers(column: Any) -> Any:
-    """A column of a text file as numbers where these are written in the same way; else as it is: 007 stays a text."""
-    from certcal.data.arrow import pa
-
-    for kind in (pa.int64(), pa.float64()):
-        try:
-            numbers = column.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-        if numbers.cast(column.type).equals(column):
-            return numbers
-    return column
-
-
-def sample_keys(source: Any, column: str, *, required: bool = True) -> list[str] | None:
-    """What a column says for each row about which sample it is: each value once.
-
-    Parameters
-    ----------
-    source
-        The file, or anything else that :func:`open_table` takes.
-    column
-        Its name.
-    required
-        Refuse values that are missing or stand twice, instead of returning None.
-
-    Examples
-    --------
-    >>> sample_keys({"id": [7, 8.0, "9"], "score": [0.1, 0.2, 0.3]}, "id")
-    ['7', '8', '9']
-    """
-    from certcal.data.values import Codes
-
-    table = open_table(source)
-    with in_file(table.path):
-        name = str(Resolver(table.columns, {"key": column}).column("key"))
-        codes, seen = Codes(name, limit=2**62), 0
-        try:
-            for batch in table.chunks((name,), CHUNK_ROWS):
-                found = codes.add(batch.column(0), seen)
-                expected = np.arange(seen, seen + found.size)
-                if not np.array_equal(found, expected):
-                    row = int(np.flatnonzero(found != expected)[0])
-                    twice = codes.names[int(found[row])]
-                    raise CellError(name, seen + row + 1, f"has {twice!r} again", "a key says each value once")
-                seen += found.size
-        except CellError:
-            if required:
-                raise
-            return None
-    return codes.names
-
-
-def _whole(table: OpenTable, names: list[str]) -> dict[str, Any]:
-    """Columns that are no lists, each as one."""
-    parts: dict[str, list[Any]] = {name: [] for name in names}
-    for batch in table.chunks(names) if names else ():
-        for name, column in parts.items():
-            column.append(batch.column(name))
-    joined = {name: _joined(column) for name, column in parts.items() if column}
-    return {name: column for name, column in joined.items() if column is not None}
-
-
-def _joined(parts: list[Any]) -> Any:
-    """Parts of a column as one, whose texts can be picked from; as text where they are of several types."""
-    from certcal.data.arrow import pa
-
-    plain = [_decoded(part) if pa.types.is_dictionary(part.type) else _texts(part) for part in parts]
-    types = {part.type for part in plain}
-    if any(pa.types.is_nested(each) for each in types):
-        return None
-    return pa.chunked_array([part.cast(pa.large_string()) for part in plain] if len(types) > 1 else plain)
-
-
-def _decoded(part: Any) -> Any:
-    from certcal.data.arrow import pa
-
-    return pa.DictionaryArray.from_arrays(part.indices, _texts(part.dictionary)).dictionary_decode()
-
-
-def _texts(part: Any) -> Any:
-    """Views of texts as texts; pyarrow cannot pick from views."""
-    from certcal.data.arrow import pa
-
-    return part.cast(pa.large_string()) if pa.types.is_string_view(part.type) else part

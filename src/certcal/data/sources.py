@@ -17,7 +17,7 @@ from certcal._base.outcomes import class_name
 from certcal.data.formats import ENDINGS
 from certcal.data.frames import is_table
 from certcal.data.inputs import Inputs
-from certcal.data.roles import OPTIONS
+from certcal.data.schema import OPTIONS
 from certcal.predictions import Predictions
 
 Keywords = ParamSpec("Keywords")

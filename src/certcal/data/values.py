@@ -14,7 +14,8 @@ people count the rows of a table below its header.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,6 +26,7 @@ from certcal._base.outcomes import WRITTEN, TwoOutcomes, class_name, outcome
 from certcal.data.arrow import compute, from_numpy, pa, to_numpy
 from certcal.data.formats import column_kind
 from certcal.data.pieces import CellError
+from certcal.data.schema import Family
 
 # Distinct values of a column of classes; more than this is an identifier or a number, not a class.
 MAX_CLASSES = 1_000_000
@@ -33,22 +35,191 @@ MAX_CLASSES = 1_000_000
 _SPELLED = frozenset({"0", "1", "false", "true", "no", "yes"})
 _COMPARE = "if it is a class, name the column of the predicted class (prediction) to compare with"
 _ANOTHER = "repair or drop the row, or name another column"
+_PER_CLASS = "every row needs one number per class"
 
 
-def _is_fraction(value: Any) -> bool:
-    """Whether a value is a number that is not whole, so no class."""
-    if isinstance(value, str):
-        value = float(value) if WRITTEN.fullmatch(value.strip()) else 0.0
-    return isinstance(value, float) and not value.is_integer()
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a table: a record batch of pyarrow, and how many rows precede it."""
+
+    rows: Any
+    first_row: int
+
+    def __getitem__(self, column: str) -> ColumnValues:
+        return ColumnValues(self.rows.column(column), column, self.first_row)
+
+    def family(self, family: Family) -> NDArray[Any]:
+        """A number per class: several columns, or one of lists."""
+        return self[family.columns[0]].lists() if family.is_list else matrix([self[name] for name in family.columns])
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """Values of a column in some rows of a table."""
+
+    array: Any
+    column: str
+    first_row: int
+
+    def refuse(
+        self, bad: NDArray[np.bool_] | int | None, reason: str, remedy: str, roles: Sequence[str] = ()
+    ) -> NoReturn:
+        """Raise about the first bad row, the row with a number, or all of the column."""
+        place = int(np.argmax(bad)) if isinstance(bad, np.ndarray) else bad
+        raise CellError(self.column, None if place is None else self.first_row + place + 1, reason, remedy, roles)
+
+    def refuse_missing(self) -> None:
+        """Raise at the first missing value."""
+        if self.array.null_count:
+            self.refuse(_first_null(self.array), "is empty", "fill it or drop the row")
+
+    def filled(self, needed: NDArray[np.bool_] | None, instead: float) -> ColumnValues:
+        """Fill in what is empty in rows that do not need it; what is there stays and is checked."""
+        array = self.array
+        if needed is None or needed.all():
+            return self
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        gaps = compute.and_(compute.is_null(array, nan_is_null=True), from_numpy(~needed))
+        if not compute.any(gaps).as_py():
+            return replace(self, array=array)
+        if pa.types.is_null(array.type):
+            array = array.cast(pa.float64())
+        return replace(self, array=compute.if_else(gaps, pa.scalar(str(int(instead))).cast(array.type), array))
+
+    def numbers(self) -> NDArray[Any]:
+        """Numbers; floats keep their type, text is parsed."""
+        array, kind = self.array, column_kind(self.array.type)
+        if pa.types.is_null(array.type):
+            self.refuse(0, "is empty", "fill it or drop the row")
+        if pa.types.is_dictionary(array.type):
+            return replace(self, array=array.dictionary_decode()).numbers()
+        self.refuse_missing()
+        if kind == "text":
+            return self._parsed(array)
+        if kind not in ("number", "boolean"):
+            self.refuse(None, f"holds {array.type}, not numbers", "name another column")
+        return to_numpy(array.cast(pa.float64()) if pa.types.is_decimal(array.type) else array)
+
+    def _parsed(self, array: Any) -> NDArray[np.float64]:
+        try:
+            return to_numpy(array.cast(pa.float64()))
+        except pa.ArrowInvalid:
+            for place, text in enumerate(array.to_pylist()):
+                try:
+                    float(text)
+                except ValueError:
+                    self.refuse(place, f"is {text[:80]!r}, not a number", _ANOTHER)
+            self.refuse(None, "holds text that is not a number", "convert it")
+
+    def numbers_within(
+        self, inside: Callable[[NDArray[Any]], Any], what: str, remedies: tuple[str, ...]
+    ) -> NDArray[Any]:
+        """Numbers all of which are inside; else an error, with a remedy for NaN and one for the others."""
+        found = self.numbers()
+        bad = ~inside(found)
+        if bad.any():
+            value = found[np.argmax(bad)]
+            lost = bool(np.isnan(value))
+            self.refuse(bad, f"is {value:.9g}{'' if lost else f', {what}'}", remedies[0 if lost else -1])
+        return found
+
+    def unit_interval(self, what: str, remedies: tuple[str, ...]) -> NDArray[Any]:
+        """Numbers from 0 to 1, such as ends of intervals, as floats."""
+        if column_kind(self.array.type) == "boolean":
+            self.refuse(None, f"holds true/false, not {what}", "name another column")
+        found = self.numbers_within(lambda all_: (all_ >= 0) & (all_ <= 1), "outside [0, 1]", remedies)
+        return found if found.dtype.kind == "f" else found.astype(np.float64)
+
+    def lists(self) -> NDArray[Any]:
+        """Equally long lists as a matrix."""
+        if column_kind(self.array.type) != "list":
+            reason = "holds one value per row, not a list with one number per class"
+            self.refuse(None, reason, "give all the columns separated by commas, or name a binary score as score")
+        self.refuse_missing()
+        lengths = to_numpy(compute.list_value_length(self.array))
+        bad = lengths != lengths[0]
+        if bad.any():
+            there = f"has {lengths[np.argmax(bad)]} entries where row {self.first_row + 1} has {lengths[0]}"
+            self.refuse(bad, there, _PER_CLASS)
+        entries = replace(self, array=self.array.flatten())
+        if entries.array.null_count:
+            self.refuse(_first_null(entries.array) // int(lengths[0]), "has an empty entry", "fill it or drop the row")
+        return entries.numbers().reshape(len(self.array), int(lengths[0]))
+
+    def outcomes(self, remedy: str = _COMPARE, two: TwoOutcomes | None = None) -> NDArray[np.uint8]:
+        """Outcomes as 1 and 0; ``two`` knows the value that counts as 1, and what to do about others."""
+        if column_kind(self.array.type) != "text" and (two is None or two.positive is None):
+            values = self.numbers()
+            try:
+                return correctness(values)
+            except InputError:
+                bad = (values != 0) & (values != 1)
+                said, roles = "neither 0 nor 1", tuple[str, ...]()
+                if two is not None:
+                    said, remedy, roles = two.refusal(np.unique(values).tolist())
+                self.refuse(bad, f"is {values[np.argmax(bad)]:.9g}, {said}", remedy, roles)
+        self.refuse_missing()
+        values, positions = self.distinct()
+        codes = (two or TwoOutcomes()).codes(values)
+        if None in codes:
+            index = codes.index(None)
+            said, roles = "neither 0/1 nor true/false", tuple[str, ...]()
+            if two is not None:
+                said, remedy, roles = two.refusal(values)
+            self.refuse(positions == index, f"is {str(values[index])[:80]!r}, {said}", remedy, roles)
+        return np.array(codes, np.uint8)[positions]
+
+    def class_numbers(self, classes: tuple[str, ...] | None, *, is_ordered: bool) -> NDArray[Any]:
+        """True classes as positions in ``classes``; numbers stay as they are when the order is known."""
+        kind = column_kind(self.array.type)
+        if kind == "number" and is_ordered:
+            return self.numbers()
+        self.refuse_missing()
+        if kind not in ("number", "boolean", "text"):
+            self.refuse(None, f"holds {self.array.type}, not classes", "name another column")
+        values, positions = self.distinct()
+        table = np.empty(len(values), np.int64)
+        exact, alike = _places(classes or (), str), _places(classes or (), str.casefold)
+        for index, value in enumerate(values):
+            code = _class_number(class_name(value), exact, alike, is_ordered)
+            if code is None:
+                reason, remedy = _expected(classes)
+                self.refuse(positions == index, f"is {str(value)[:80]!r}, {reason}", remedy)
+            table[index] = code
+        return table[positions]
+
+    def distinct(self) -> tuple[list[Any], NDArray[Any]]:
+        """Distinct values (None for missing) and, per row, which of them."""
+        array = self.array
+        if pa.types.is_dictionary(array.type):  # not decoded: a long text that is often repeated would take all memory
+            encoded = compute.dictionary_encode(array.indices, null_encoding="encode")
+            words = array.dictionary
+            words = words.cast(pa.large_string()) if pa.types.is_string_view(words.type) else words  # no take of views
+            values = words.take(encoded.dictionary)
+        else:
+            encoded = compute.dictionary_encode(array, null_encoding="encode")
+            values = encoded.dictionary
+        try:
+            return values.to_pylist(), to_numpy(encoded.indices)
+        except UnicodeDecodeError:
+            raise InputError("a text in the table is not UTF-8; write the file again") from None
+
+
+def matrix(columns: Sequence[ColumnValues]) -> NDArray[Any]:
+    """Several columns of numbers as the columns of one matrix."""
+    parts = [cells.numbers() for cells in columns]
+    dtype = np.result_type(*parts)
+    out = np.empty((parts[0].size, len(parts)), dtype if dtype.kind == "f" else np.float64)
+    for index, part in enumerate(parts):
+        out[:, index] = part
+    return out
 
 
 class Codes:
     """Numbers for the distinct values of one or several columns, the same across record batches."""
 
-    def __init__(
-        self, column: str = "", *, missing: str | None = None, limit: int = MAX_CLASSES, of_classes: bool = False
-    ) -> None:
-        self.column = column
+    def __init__(self, *, missing: str | None = None, limit: int = MAX_CLASSES, of_classes: bool = False) -> None:
         self.missing = missing
         self.limit = limit
         self.of_classes = of_classes  # so that numbers with a fraction are refused
@@ -59,39 +230,28 @@ class Codes:
         """The distinct values, in order of appearance."""
         return list(self._codes)
 
-    def add(self, array: Any, first_row: int) -> NDArray[np.int64]:
+    def add(self, cells: ColumnValues) -> NDArray[np.int64]:
         """Codes of a column's values."""
         if self.missing is None:
-            refuse_missing(array, self.column, first_row)
+            cells.refuse_missing()
         try:
-            values, positions = distinct(array)
+            values, positions = cells.distinct()
         except pa.ArrowNotImplementedError:
-            raise CellError(
-                self.column, None, f"holds values of type {array.type}", "name a column of numbers or text"
-            ) from None
+            cells.refuse(None, f"holds values of type {cells.array.type}", "name a column of numbers or text")
         for index, value in enumerate(values if self.of_classes else ()):
             if _is_fraction(value):
-                _refuse(
-                    positions == index, self.column, first_row, f"is {value}, no class", "use whole numbers or names"
-                )
-        table = np.array([self._code(value) for value in values], np.int64)
+                cells.refuse(positions == index, f"is {value}, no class", "use whole numbers or names")
+        names = [str(self.missing) if value is None else class_name(value) for value in values]
+        table = np.array([self._codes.setdefault(name, len(self._codes)) for name in names], np.int64)
+        if len(self._codes) > self.limit:
+            reason = f"column {cells.column!r} has more than {self.limit} distinct values; choose another column"
+            raise InputError(reason)
         return table[positions] if table.size else np.empty(0, np.int64)
 
-    def _code(self, value: Any) -> int:
-        name = str(self.missing) if value is None else class_name(value)
-        code = self._codes.setdefault(name, len(self._codes))
-        if code >= self.limit:
-            raise InputError(
-                f"column {self.column!r} has more than {self.limit} distinct values; choose another column"
-            )
-        return code
 
-
-def equal_classes(classes: Codes, truth: tuple[str, Any], prediction: tuple[str, Any], first_row: int) -> Any:
-    """Where two columns, given by name and values, hold the same class."""
-    codes: list[NDArray[np.int64]] = []
-    for classes.column, array in (truth, prediction):
-        codes.append(classes.add(array, first_row))
+def equal_classes(classes: Codes, truth: ColumnValues, prediction: ColumnValues) -> NDArray[np.bool_]:
+    """Where two columns hold the same class."""
+    codes = [classes.add(truth), classes.add(prediction)]
     # 1, true and yes are one class where there are no others.
     if all(name.lower() in _SPELLED for name in classes.names):
         said = np.array([outcome(name) or 0 for name in classes.names], np.int64)
@@ -99,181 +259,18 @@ def equal_classes(classes: Codes, truth: tuple[str, Any], prediction: tuple[str,
     return codes[0] == codes[1]
 
 
-def distinct(array: Any) -> tuple[list[Any], NDArray[Any]]:
-    """Distinct values (None for missing) and, per row, which of them."""
-    if pa.types.is_dictionary(array.type):  # not decoded: a long text that is often repeated would take all memory
-        encoded = compute.dictionary_encode(array.indices, null_encoding="encode")
-        words = array.dictionary
-        words = words.cast(pa.large_string()) if pa.types.is_string_view(words.type) else words  # views: no take yet
-        values = words.take(encoded.dictionary)
-    else:
-        encoded = compute.dictionary_encode(array, null_encoding="encode")
-        values = encoded.dictionary
-    try:
-        return values.to_pylist(), to_numpy(encoded.indices)
-    except UnicodeDecodeError:
-        raise InputError("a text in the table is not UTF-8; write the file again") from None
+def _first_null(array: Any) -> int:
+    return int(compute.index(compute.is_null(array), pa.scalar(True)).as_py())
 
 
-def _refuse(bad: NDArray[np.bool_], column: str, first_row: int, reason: str, remedy: str) -> NoReturn:
-    """Raise about the first bad row."""
-    raise CellError(column, first_row + int(np.argmax(bad)) + 1, reason, remedy)
-
-
-def refuse_missing(array: Any, column: str, first_row: int) -> None:
-    """Raise at the first missing value."""
-    if array.null_count:
-        row = first_row + 1 + int(compute.index(compute.is_null(array), pa.scalar(True)).as_py())
-        raise CellError(column, row, "is empty", "fill it or drop the row")
-
-
-def numbers(array: Any, column: str, first_row: int) -> NDArray[Any]:
-    """A column of numbers; floats keep their type, text is parsed."""
-    kind = column_kind(array.type)
-    if pa.types.is_null(array.type):
-        raise CellError(column, first_row + 1, "is empty", "fill it or drop the row")
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    refuse_missing(array, column, first_row)
-    if kind == "text":
-        return _parsed(array, column, first_row)
-    if kind not in ("number", "boolean"):
-        raise CellError(column, None, f"holds {array.type}, not numbers", "name another column")
-    if pa.types.is_decimal(array.type):
-        array = array.cast(pa.float64())
-    return to_numpy(array)
-
-
-def _parsed(array: Any, column: str, first_row: int) -> NDArray[np.float64]:
-    try:
-        return to_numpy(array.cast(pa.float64()))
-    except pa.ArrowInvalid:
-        for index, text in enumerate(array.to_pylist()):
-            try:
-                float(text)
-            except ValueError:
-                raise CellError(column, first_row + index + 1, f"is {text[:80]!r}, not a number", _ANOTHER) from None
-        raise CellError(column, None, "holds text that is not a number", "convert it") from None
-
-
-def numbers_within(
-    array: Any, column: str, first_row: int, inside: Callable[[NDArray[Any]], Any], what: str, remedies: tuple[str, ...]
-) -> NDArray[Any]:
-    """A column of numbers all of which are inside; else an error, with a remedy for NaN and one for the others."""
-    found = numbers(array, column, first_row)
-    bad = ~inside(found)
-    if bad.any():
-        value = found[np.argmax(bad)]
-        lost = bool(np.isnan(value))
-        _refuse(bad, column, first_row, f"is {value:.9g}{'' if lost else f', {what}'}", remedies[0 if lost else -1])
-    return found
-
-
-def unit_interval(array: Any, column: str, first_row: int, what: str, remedies: tuple[str, ...]) -> NDArray[Any]:
-    """A column of numbers from 0 to 1, such as ends of intervals, as floats."""
-    if column_kind(array.type) == "boolean":
-        raise CellError(column, None, f"holds true/false, not {what}", "name another column")
-    found = numbers_within(array, column, first_row, lambda all_: (all_ >= 0) & (all_ <= 1), "outside [0, 1]", remedies)
-    return found if found.dtype.kind == "f" else found.astype(np.float64)
-
-
-def matrix(arrays: list[Any], columns: tuple[str, ...], first_row: int) -> NDArray[Any]:
-    """Several columns of numbers as the columns of one matrix."""
-    parts = [numbers(array, column, first_row) for array, column in zip(arrays, columns, strict=True)]
-    dtype = np.result_type(*parts)
-    out = np.empty((len(arrays[0]), len(parts)), dtype if dtype.kind == "f" else np.float64)
-    for index, part in enumerate(parts):
-        out[:, index] = part
-    return out
-
-
-def list_matrix(array: Any, column: str, first_row: int) -> NDArray[Any]:
-    """A column of equally long lists as a matrix."""
-    if column_kind(array.type) != "list":
-        reason = "holds one value per row, not a list with one number per class"
-        remedy = "give all the columns separated by commas, or name a binary score as score"
-        raise CellError(column, None, reason, remedy)
-    refuse_missing(array, column, first_row)
-    lengths = to_numpy(compute.list_value_length(array))
-    bad = lengths != lengths[0]
-    if bad.any():
-        reason = f"has {lengths[np.argmax(bad)]} entries where row {first_row + 1} has {lengths[0]}"
-        _refuse(bad, column, first_row, reason, "every row needs one number per class")
-    entries = array.flatten()
-    if entries.null_count:
-        index = int(compute.index(compute.is_null(entries), pa.scalar(True)).as_py())
-        row = first_row + index // int(lengths[0]) + 1
-        raise CellError(column, row, "has an empty entry", "fill it or drop the row")
-    return numbers(entries, column, first_row).reshape(len(array), int(lengths[0]))
-
-
-def without_gaps(array: Any, needed: NDArray[np.bool_] | None, instead: float) -> Any:
-    """The column with what is empty in rows that do not need it filled in; what is there stays and is checked."""
-    if needed is None or needed.all():
-        return array
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    gaps = compute.and_(compute.is_null(array, nan_is_null=True), from_numpy(~needed))
-    if not compute.any(gaps).as_py():
-        return array
-    if pa.types.is_null(array.type):
-        array = array.cast(pa.float64())
-    return compute.if_else(gaps, pa.scalar(str(int(instead))).cast(array.type), array)
-
-
-def outcomes(
-    array: Any, column: str, first_row: int, remedy: str = _COMPARE, two: TwoOutcomes | None = None
-) -> NDArray[np.uint8]:
-    """A column of outcomes as 1 and 0; ``two`` knows the value that counts as 1, and what to do about others."""
-    if column_kind(array.type) != "text" and (two is None or two.positive is None):
-        values = numbers(array, column, first_row)
-        try:
-            return correctness(values)
-        except InputError:
-            bad = (values != 0) & (values != 1)
-            reason = f"is {values[np.argmax(bad)]:.9g}, neither 0 nor 1"
-            roles: tuple[str, ...] = ()
-            if two is not None:
-                said, remedy, roles = two.refusal(np.unique(values).tolist())
-                reason = f"is {values[np.argmax(bad)]:.9g}, {said}"
-            raise CellError(column, first_row + int(np.argmax(bad)) + 1, reason, remedy, roles) from None
-    refuse_missing(array, column, first_row)
-    values, positions = distinct(array)
-    codes = (two or TwoOutcomes()).codes(values)
-    if None in codes:
-        index = codes.index(None)
-        reason, roles = "neither 0/1 nor true/false", ()
-        if two is not None:
-            reason, remedy, roles = two.refusal(values)
-        row = first_row + int(np.argmax(positions == index)) + 1
-        raise CellError(column, row, f"is {str(values[index])[:80]!r}, {reason}", remedy, roles)
-    return np.array(codes, np.uint8)[positions]
-
-
-def class_numbers(
-    array: Any, column: str, first_row: int, classes: tuple[str, ...] | None, *, is_ordered: bool
-) -> NDArray[Any]:
-    """A column of true classes as positions in ``classes``; numbers stay as they are when the order is known."""
-    kind = column_kind(array.type)
-    if kind == "number" and is_ordered:
-        return numbers(array, column, first_row)
-    refuse_missing(array, column, first_row)
-    if kind not in ("number", "boolean", "text"):
-        raise CellError(column, None, f"holds {array.type}, not classes", "name another column")
-    values, positions = distinct(array)
-    table = np.empty(len(values), np.int64)
-    exact, alike = _places(classes or (), str), _places(classes or (), str.casefold)
-    for index, value in enumerate(values):
-        code = _class_number(class_name(value), exact, alike, is_ordered)
-        if code is None:
-            reason, remedy = _expected(classes)
-            _refuse(positions == index, column, first_row, f"is {str(value)[:80]!r}, {reason}", remedy)
-        table[index] = code
-    return table[positions]
+def _is_fraction(value: Any) -> bool:
+    """Whether a value is a number that is not whole, so no class."""
+    if isinstance(value, str):
+        value = float(value) if WRITTEN.fullmatch(value.strip()) else 0.0
+    return isinstance(value, float) and not value.is_integer()
 
 
 def _places(classes: tuple[str, ...], form: Callable[[str], str]) -> dict[str, list[int]]:
-    """Where each class is, by a form of its name."""
     found: dict[str, list[int]] = {}
     for index, name in enumerate(classes):
         found.setdefault(form(name), []).append(index)

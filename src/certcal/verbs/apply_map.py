@@ -356,8 +356,8 @@ def _with_others(
     if layout is None:
         return {row: rows, **made}, ()
     # Outcomes of a binary score stay as they are, words included.
-    truth = layout.label if layout.family else None if layout.kind == "score" else layout.correct
-    others, lost = other_columns(data, [*layout.scores, *([] if truth is None else [truth])], rows)
+    truth = layout.get("label") if layout.family else layout.get("correct")
+    others, lost = other_columns(data, [*layout.numbers, *([] if truth is None else [truth])], rows)
     first = [name for name in others if plain_name(name) in IDENTIFIER]
     kept = {name: others.pop(name) for name in first} | made if first else {row: rows, **made}
     for name, column in others.items():
@@ -370,7 +370,7 @@ def _with_others(
 
 def _own_score(layout: Layout | None) -> str | None:
     """The column of a table's binary scores, which keeps its name."""
-    return layout.confidence if layout is not None and layout.kind == "score" else None
+    return None if layout is None else layout.get("score")
 
 
 def _prediction_columns(layout: Layout | None, after: Predictions) -> dict[str, Any]:

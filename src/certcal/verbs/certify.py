@@ -361,7 +361,7 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
         about={"columns": table.layout.to_dict(), **made},
         description=_describe_table(table, lines),
         lines=lines,
-        by=table.layout.group,
+        by=table.layout.get("group"),
         conventions={**settings.conventions, "alpha": alpha},
         place=len(radii) - 1,
         settings=settings,

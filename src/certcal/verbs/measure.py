@@ -406,7 +406,7 @@ def measure(
         from certcal.metrics import check_bins
 
         classes = None if stream.layout.family is None else stream.width
-        check_bins(asked.bins, classes, limit, weighted=stream.layout.weight is not None)
+        check_bins(asked.bins, classes, limit, weighted="weight" in stream.layout.roles)
     largest = None if limit is None else max(limit - _PROGRAM, limit // 2) // _PEAK
     if largest is None or stream.bytes_in_memory() <= largest:
         try:

@@ -1,10 +1,12 @@
-"""Columns as a file, to be written in one piece, and intervals with what is known of their origin."""
+"""Columns as they are: taken from a table or written to a file, and intervals with what is known of their origin."""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any, cast
@@ -14,6 +16,9 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.csv import plain_cell
+from certcal.data.formats import OpenTable, open_table
+from certcal.data.pieces import CellError, in_file
+from certcal.data.schema import Resolver
 
 NOISE_NAMES = {"gaussian": "Gaussian noise", "exact": "exact noise"}
 METADATA = "certcal.certificates"
@@ -182,3 +187,124 @@ def _plain(column: Any) -> Any:
 def _heading(name: str) -> str:
     """A name for CSV; a class in it as labels have it, or else they would not be found among the columns again."""
     return f"prob_{plain_cell(name[5:])}" if name.startswith("prob_") else plain_cell(name)
+
+
+def other_columns(
+    path: str | os.PathLike[str], used: Sequence[str], rows: NDArray[np.int64]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Some rows of the columns (pyarrow) that a table has beside those in use, to be written again.
+
+    Parameters
+    ----------
+    path
+        The file, or anything else that :func:`open_table` takes.
+    used
+        Names of the columns that are not asked for.
+    rows
+        Positions of the rows.
+
+    Returns
+    -------
+    tuple
+        Columns by name, and the names of those that cannot be kept: lists, what Arrow cannot hold, and names that stand
+        there twice.
+
+    Examples
+    --------
+    >>> table = {"p": [0.5, 0.25], "site": ["a", "b"], "pixels": [[1], [2]]}
+    >>> kept, lost = other_columns(table, ["p"], np.array([1]))
+    >>> kept["site"].to_pylist(), lost
+    (['b'], ('pixels',))
+    """
+    table = open_table(path)
+    others = {each.name: each.kind for each in table.columns if each.name not in used}
+    plain = [name for name, kind in others.items() if kind != "list" and table.names.count(name) == 1]
+    try:
+        found = _whole(table, plain)
+    except InputError:  # one of them cannot be read; the others can
+        found: dict[str, Any] = {}
+        for name in plain:
+            with suppress(InputError):
+                found |= _whole(table, [name])
+    kept = {name: found[name].take(rows) for name in plain if name in found and len(found[name]) > rows.max()}
+    kept = {name: _as_numbers(column) if others[name] == "unknown" else column for name, column in kept.items()}
+    return kept, tuple(name for name in others if name not in kept)
+
+
+def _as_numbers(column: Any) -> Any:
+    """A column of a text file as numbers where these are written in the same way; else as it is: 007 stays a text."""
+    from certcal.data.arrow import pa
+
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            numbers = column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        if numbers.cast(column.type).equals(column):
+            return numbers
+    return column
+
+
+def sample_keys(source: Any, column: str, *, required: bool = True) -> list[str] | None:
+    """What a column says for each row about which sample it is: each value once.
+
+    Parameters
+    ----------
+    source
+        The file, or anything else that :func:`open_table` takes.
+    column
+        Its name.
+    required
+        Refuse values that are missing or stand twice, instead of returning None.
+
+    Examples
+    --------
+    >>> sample_keys({"id": [7, 8.0, "9"], "score": [0.1, 0.2, 0.3]}, "id")
+    ['7', '8', '9']
+    """
+    from certcal.data.values import Batch, Codes
+
+    table = open_table(source)
+    with in_file(table.path):
+        name = Resolver(table.columns, {"key": column}).column("key")
+        codes, seen = Codes(limit=2**62), 0
+        try:
+            for rows in table.chunks((name,)):
+                cells = Batch(rows, seen)[name]
+                found = codes.add(cells)
+                again = found != np.arange(seen, seen + found.size)
+                if again.any():
+                    twice = codes.names[int(found[np.argmax(again)])]
+                    cells.refuse(again, f"has {twice!r} again", "a key says each value once")
+                seen += found.size
+        except CellError:
+            if required:
+                raise
+            return None
+    return codes.names
+
+
+def _whole(table: OpenTable, names: list[str]) -> dict[str, Any]:
+    """Columns, each as one; not those that hold lists or records."""
+    from certcal.data.arrow import pa
+
+    parts: dict[str, list[Any]] = {name: [] for name in names}
+    for batch in table.chunks(names) if names else ():
+        for name, column in parts.items():
+            column.append(_takeable(batch.column(name)))
+    whole: dict[str, Any] = {}
+    for name, column in parts.items():
+        types = {part.type for part in column}
+        if types and not any(pa.types.is_nested(each) for each in types):
+            texts = [part.cast(pa.large_string()) for part in column] if len(types) > 1 else column
+            whole[name] = pa.chunked_array(texts)
+    return whole
+
+
+def _takeable(part: Any) -> Any:
+    """The column without dictionaries and views of texts, of which pyarrow cannot take rows."""
+    from certcal.data.arrow import pa
+
+    if pa.types.is_dictionary(part.type):
+        return pa.DictionaryArray.from_arrays(part.indices, _takeable(part.dictionary)).dictionary_decode()
+    return part.cast(pa.large_string()) if pa.types.is_string_view(part.type) else part
