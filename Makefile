@@ -18,7 +18,7 @@ INSTALL := scripts/install.py -c constraints.txt
 # Override with `make PYTHON=/path/to/python`.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13,$(shell $(p) -c 'print("$(p)")' 2>/dev/null)))
 
-.PHONY: help setup demo test lint types browser examples unit docs mutations bench experiments clean
+.PHONY: help setup demo test lint types browser examples unit ray docs mutations bench experiments clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -50,7 +50,7 @@ demo: $(VENV)/.demo ## measure, attack and certify real classifiers, trained on 
 
 # Two at a time: beside the docstrings' examples, which compile many kernels, the browser is found and types are checked.
 test: $(VENV)/.dev $(VENV)/.kernels lint ## style, types, tests, documentation
-	@$(MAKE) TOGETHER=1 -j2 unit types docs
+	@$(MAKE) TOGETHER=1 -j2 unit types docs ray
 
 lint: $(VENV)/.dev ## ruff: rules and formatting
 	$(VENV)/bin/ruff check .
@@ -76,15 +76,19 @@ browser: $(VENV)/.dev ## find Chromium for the tests of pages, or install it (De
 
 # Processes share the cores: a thread that waits in a loop would take the time of one that works. OpenBLAS knows no other
 # way to wait, and its products are small here.
-examples unit: export OMP_WAIT_POLICY := passive
-examples unit: export OPENBLAS_NUM_THREADS := 1
+examples unit ray: export OMP_WAIT_POLICY := passive
+examples unit ray: export OPENBLAS_NUM_THREADS := 1
 
 # One process first: two that start together would each compile the same kernels and the same modules.
 examples: $(VENV)/.dev $(VENV)/.kernels ## pytest: docstring examples
 	$(VENV)/bin/pytest src
 
-unit: $(VENV)/.dev $(VENV)/.kernels examples browser ## pytest: docstring examples, tests, documentation pages
-	$(VENV)/bin/pytest -n 3 --dist worksteal --durations=10 tests
+unit: $(VENV)/.dev $(VENV)/.kernels examples browser ## pytest: docstring examples, tests but those of Ray, documentation pages
+	$(VENV)/bin/pytest -n 2 --dist worksteal --durations=10 --ignore-glob='*/test_ray*.py' tests
+
+# Beside the others and in one process: these tests share a cluster, and wait more than they compute.
+ray: $(VENV)/.dev $(VENV)/.kernels ## pytest: tests on a Ray cluster
+	$(VENV)/bin/pytest tests/engines/test_ray.py tests/engines/test_ray_own.py
 
 docs: $(VENV)/.dev ## build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict --quiet

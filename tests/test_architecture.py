@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,11 @@ class Import:
     names: tuple[str, ...]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def room_of(path: Path, root: Path) -> str:
     """The room a file belongs to: the first folder or module below the package."""
     first = path.relative_to(root).parts[0]
@@ -127,7 +133,7 @@ def imports(path: Path, root: Path) -> Iterator[Import]:
     place = path.relative_to(root)
     package = ["certcal", *place.parts[:-1]]
     room = room_of(path, root)
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if not isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
             continue
         where = f"{place}:{node.lineno}"
@@ -188,7 +194,7 @@ def may_use(room: str, other: str) -> bool:
 
 
 def _numerics_violations(path: Path, root: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if not isinstance(node, ast.Call):
             continue
         where = f"{path.relative_to(root)}:{node.lineno}"
@@ -236,7 +242,7 @@ def sentences_with_flags(root: Path) -> list[str]:
         f"{path.relative_to(root)}:{node.lineno} names {found[0]}"
         for path in sorted(root.rglob("*.py"))
         if room_of(path, root) != "cli"
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if (found := FLAG.search(node.value)) and found[0] != node.value
     ]
@@ -252,8 +258,10 @@ def unpickling(root: Path) -> list[str]:
     found: list[str] = []
     for path in sorted(root.rglob("*.py")):
         place = path.relative_to(root).as_posix()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not isinstance(node, ast.Call):
+        for node in ast.walk(parsed(path)):
+            if not isinstance(node, ast.Call) or not (
+                called(node) in {"load", *UNPICKLES} or any(word.arg == "allow_pickle" for word in node.keywords)
+            ):
                 continue
             name = ast.unparse(node.func)
             given = {word.arg: ast.unparse(word.value) for word in node.keywords}
@@ -317,7 +325,7 @@ def test_a_flag_in_a_sentence_is_found(tmp_path: Path, file: str, text: str, com
 def test_a_class_name_is_used_once() -> None:
     places: dict[str, list[str]] = {}
     for file in sorted(SOURCE.rglob("*.py")):
-        for node in ast.parse(file.read_text("utf-8")).body:
+        for node in parsed(file).body:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(str(file.relative_to(SOURCE)))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
@@ -425,48 +433,61 @@ def test_arrows_that_go_down_are_no_breach(tmp_path: Path) -> None:
     assert violations(tmp_path) == []
 
 
-def loaded_by(code: str) -> set[str]:
-    """Top-level names of modules that a fresh interpreter loads while it runs the code."""
-    script = (
-        "import contextlib, io, json, sys\n"
-        "before = set(sys.modules)\n"
-        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
-        + "".join(f"    {line}\n" for line in code.splitlines())
-        + "print(json.dumps(sorted({name.split('.')[0] for name in set(sys.modules) - before})))\n"
+PROBE = """
+import contextlib, io, json, os, sys
+for code in json.loads(sys.argv[2]):
+    if child := os.fork():
+        os.waitpid(child, 0)
+        continue
+    before = set(sys.modules)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        exec(code)
+    print(json.dumps(sorted({name.split('.')[0] for name in set(sys.modules) - before})), flush=True)
+    os._exit(0)
+"""
+
+
+def loaded_by(*codes: str, first: str = "") -> list[set[str]]:
+    """Top-level names of modules that a fresh interpreter loads while it runs each code, alone after the first one."""
+    command = [sys.executable, "-c", f"{first}\n{PROBE}", "", json.dumps(codes)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [set(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def outside(modules: set[str]) -> set[str]:
+    """Those of other projects."""
+    return modules - set(sys.stdlib_module_names) - {"certcal"}
+
+
+def test_the_list_of_loaded_modules_sees_what_is_loaded_by_each_alone() -> None:
+    first, second = loaded_by("import numpy", "import wave")
+    assert "numpy" in first
+    assert "json" not in first  # loaded by the probe itself, before it looks
+    assert ("wave" in second, "numpy" in second) == (True, False)
+
+
+def test_importing_certcal_or_a_room_loads_numpy_and_nothing_else_from_outside() -> None:
+    rooms = sorted({room_of(path, SOURCE) for path in SOURCE.rglob("*.py")} & LIGHT)
+    (alone,), each = (
+        loaded_by("import certcal"),
+        loaded_by(*(f"import certcal.{room}" for room in rooms), first="import numpy"),
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout))
+    assert outside(alone) == {"numpy"}
+    more = {room: outside(modules) - {"numpy", *FORMS} for room, modules in zip(rooms, each, strict=True)}
+    assert {room: modules for room, modules in more.items() if modules} == {}
 
 
-def test_the_list_of_loaded_modules_sees_what_is_loaded() -> None:
-    assert "numpy" in loaded_by("import numpy")
-    assert "json" not in loaded_by("import numpy")  # loaded by the probe itself, before it looks
-
-
-def test_importing_certcal_loads_numpy_and_nothing_else_from_outside() -> None:
-    outside = loaded_by("import certcal") - set(sys.stdlib_module_names)
-    assert outside == {"certcal", "numpy"}
-
-
-@pytest.mark.parametrize("room", sorted({room_of(path, SOURCE) for path in SOURCE.rglob("*.py")} & LIGHT))
-def test_importing_a_room_loads_numpy_and_nothing_else_from_outside(room: str) -> None:
-    outside = loaded_by(f"import certcal.{room}") - set(sys.stdlib_module_names)
-    assert outside - FORMS == {"certcal", "numpy"}
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["--version"],
-        ["measure", "--help"],
-        ["certify", "--help"],
-        ["demo", "--help"],
-        ["recalibrate", "fit", "--help"],
-        ["train", "--help"],
-    ],
-)
-def test_asking_the_command_line_for_help_loads_no_numerics(arguments: list[str]) -> None:
-    outside = loaded_by(f"import sys\nsys.argv = ['certcal', *{arguments!r}]\nfrom certcal.cli import main\nmain()")
-    assert "click" in outside
-    assert outside - set(sys.stdlib_module_names) <= {"certcal", "numpy", "click", "rich", *FORMS}
+def test_asking_the_command_line_for_help_loads_no_numerics() -> None:
+    asked = (
+        "--help",
+        "--version",
+        "measure --help",
+        "certify --help",
+        "demo --help",
+        "recalibrate fit --help",
+        "train --help",
+    )
+    code = "import sys\nsys.argv = ['certcal', *{!r}.split()]\nfrom certcal.cli import main\nmain()"
+    for words, modules in zip(asked, loaded_by(*map(code.format, asked)), strict=True):
+        assert "click" in modules, words
+        assert outside(modules) <= {"numpy", "click", "rich", *FORMS}, words

@@ -72,6 +72,21 @@ def answer(name: str) -> certcal.Result:
     return ANSWERS[name]()
 
 
+@cache
+def page(name: str) -> Page:
+    return Page(answer(name).report().to_html())
+
+
+@cache
+def terminal(name: str) -> str:
+    return answer(name).report().to_text(width=120)
+
+
+@cache
+def json_numbers(name: str) -> set[float]:
+    return numbers(json.loads(answer(name).to_json()))
+
+
 def numbers(value: Any) -> set[float]:
     """Every number of a document."""
     if isinstance(value, dict):
@@ -89,7 +104,7 @@ def decimals(texts: set[str]) -> set[str]:
 @each_answer
 def test_every_number_of_the_table_is_in_the_json(name: str) -> None:
     result = answer(name)
-    known = numbers(json.loads(result.to_json()))
+    known = json_numbers(name)
     frame = result.to_pandas()
     cells = [float(cell) for column in frame.select_dtypes("number") for cell in frame[column] if not math.isnan(cell)]
     assert len(cells) > 3
@@ -101,12 +116,10 @@ def test_every_number_of_the_table_is_in_the_json(name: str) -> None:
 @each_answer
 def test_the_terminal_shows_no_number_that_the_page_does_not(name: str) -> None:
     result = answer(name)
-    report = result.report()
-    page = Page(report.to_html())
-    shown = decimals(tokens(report.to_text(width=120, diagrams=False)))
+    shown = decimals(tokens(result.report().to_text(width=120, diagrams=False)))
     assert shown
-    assert sorted(shown - page.shown) == []
-    inside = json.loads(page.document[0])
+    assert sorted(shown - page(name).shown) == []
+    inside = json.loads(page(name).document[0])
     assert (inside["schema"], inside["certcal"]) == (result.schema, certcal.__version__)
     assert next(iter(result.to_dict())) == "schema"
 
@@ -116,13 +129,13 @@ def test_claims_are_in_the_json_and_the_first_is_on_the_page_and_in_the_terminal
     result = answer(name)
     claims = [claim for claim in result.claims() if hasattr(claim, "value")]
     assert all(claim.sentence.endswith(".") for claim in result.claims())
-    known = numbers(json.loads(result.to_json()))
+    known = json_numbers(name)
     values = [float(claim.value) for claim in claims]
     assert [value for value in values if math.isfinite(value) and value not in known] == []
     if claims and (isinstance(claims[0], certcal.Estimate) or hasattr(claims[0], "text")):
         text = text_of(claims[0])
-        assert text in Page(result.report().to_html()).shown
-        assert text in tokens(result.report().to_text(width=120))
+        assert text in page(name).shown
+        assert text in tokens(terminal(name))
 
 
 @each_answer
