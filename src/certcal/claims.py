@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from numbers import Real
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from certcal._base.checks import InputError, choice
 from certcal._base.json import PlainValues
@@ -73,6 +73,24 @@ def listed(settings: Mapping[str, Any]) -> str:
     'bins=15, closed=left'
     """
     return ", ".join(f"{key}={value}" for key, value in settings.items())
+
+
+def settings_texts(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Settings by name as texts; levels are rounded to the safe side.
+
+    Examples
+    --------
+    >>> settings_texts({"alpha_below": 0.00051, "radii": (0.25, 0.5)})
+    {'alpha below': '0.00051', 'radii': '0.25, 0.5'}
+    """
+    found: dict[str, str] = {}
+    for key, value in settings.items():
+        if isinstance(value, float):
+            text = short_text(value, "upper") if key.startswith(("alpha", "delta")) else f"{value:.6g}"
+        else:
+            text = ", ".join(map(str, cast("list[Any]", value))) if isinstance(value, list | tuple) else str(value)
+        found[key.replace("_", " ")] = text if len(text) <= 200 else f"{text[:200]} …"
+    return found
 
 
 def in_words(settings: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from certcal._base.checks import InputError, choice
 from certcal._base.csv import CsvWriter
@@ -26,6 +26,20 @@ if TYPE_CHECKING:
 PAGE, TEXT, PICTURES, NUMBERS = (".html",), (".txt",), (".png", ".svg", ".pdf"), (".json", ".csv")
 
 
+class Curves(NamedTuple):
+    """Lines over common places, by the title of their chart and their name."""
+
+    x_label: str
+    x: Sequence[float]
+    charts: Mapping[str, Mapping[str, Sequence[float]]]
+
+
+class Command(str):
+    """A command line to be copied."""
+
+    __slots__ = ()
+
+
 class Result(ABC):
     """One answer. Everything that is printed, written or drawn of it is derived from here.
 
@@ -33,8 +47,10 @@ class Result(ABC):
     the form that a file's ending names.
     """
 
-    # Module with a function ``view(result, **options) -> Report``: the words and the layout of this answer.
-    view: ClassVar[str]
+    # Module with a function ``view(result, **options) -> Report``, where an answer needs a layout of its own.
+    view: ClassVar[str] = "certcal.report.views"
+    # What was asked: the title of a page.
+    question: ClassVar[str] = ""
     # Name and version of the JSON's layout. The version rises when a key goes away or changes its meaning.
     schema: ClassVar[str]
     schema_version: ClassVar[int] = 1
@@ -56,6 +72,22 @@ class Result(ABC):
     @abstractmethod
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """The numbers as a table: values by column, one line per claim or sample."""
+
+    def answer(self) -> Sequence[Any]:
+        """What stands on top of a page: sentences and claims; a claim may be told as (claim, "what", "over what")."""
+        return self.claims()[:1]
+
+    def parts(self) -> Mapping[str, Any]:
+        """What a reader looks at next, by title.
+
+        Names and texts are facts, names and columns a table; also sentences, :class:`Command`, :class:`Curves`, claims,
+        and lists of these.
+        """
+        return {}
+
+    def appendix(self) -> Mapping[str, Any]:
+        """The same of what is folded on a page, such as settings."""
+        return {}
 
     @property
     def seeds(self) -> Mapping[str, int]:

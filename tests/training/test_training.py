@@ -19,8 +19,7 @@ from certcal.data.rows import Rows
 from certcal.lab.training import recipe
 from certcal.lab.training import train as run
 from certcal.models.networks import MLP, by_name
-from certcal.report.views.training import selected
-from certcal.verbs.train import _classes, _parts, _Told
+from certcal.verbs.train import _classes, _parts, _Told, samples_kept
 
 QUICK: dict[str, Any] = {"epochs": 2, "batch": 100, "limit": 200}
 
@@ -106,12 +105,13 @@ def test_small_data_are_brought_into_memory_and_large_ones_stay_on_the_disk(
 
 def test_many_lost_classes_are_counted() -> None:
     last = {"kept": 0.25, "largest_weight": 1.0, "lost_classes": list(range(12))}
-    kept, lost = selected(last)
-    assert kept == ("kept", "25.0% of the training samples; 75.0% discarded")
-    assert lost == ("lost", "every sample of classes 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more")
-    assert selected({"kept": 1.0, "largest_weight": 2.5}) == [
-        ("kept", "100.0% of the training samples, drawn with weights up to 2.5; 0.0% discarded")
-    ]
+    assert samples_kept(last) == {
+        "kept": "25.0% of the training samples; 75.0% discarded",
+        "lost": "every sample of classes 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more",
+    }
+    assert samples_kept({"kept": 1.0, "largest_weight": 2.5}) == {
+        "kept": "100.0% of the training samples, drawn with weights up to 2.5; 0.0% discarded"
+    }
 
 
 def test_a_log_says_now_and_then_where_training_is() -> None:

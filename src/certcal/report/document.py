@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from certcal._base.checks import InputError
 from certcal._base.rounding import round_outward, short_text
-from certcal.claims import Bound, Certificate, Estimate, TwoSidedBound
+from certcal.claims import Bound, Certificate, Estimate, TwoSidedBound, settings_texts
 from certcal.report.charts import Chart
 from certcal.report.numbers import between, brief, minus, number
 from certcal.report.provenance import Provenance
@@ -325,14 +325,7 @@ def assumptions_of(claim: Any) -> tuple[str, ...]:
 
 def settings_of(claim: Any) -> dict[str, str]:
     """The settings of a claim as texts; levels are rounded to the safe side."""
-    found: dict[str, str] = {}
-    for key, value in getattr(claim, "settings", {}).items():
-        if isinstance(value, float):
-            text = short_text(value, "upper") if key.startswith(("alpha", "delta")) else f"{value:.6g}"
-        else:
-            text = ", ".join(map(str, cast("list[Any]", value))) if isinstance(value, list | tuple) else str(value)
-        found[key.replace("_", " ")] = text if len(text) <= 200 else f"{text[:200]} …"
-    return found
+    return settings_texts(getattr(claim, "settings", {}))
 
 
 def terms_table(bound: Bound) -> Table:
@@ -381,14 +374,21 @@ class Details:
 Block: TypeAlias = "Text | Listing | Facts | KeyNumbers | Claim | Table | Chart | Figures | Choice | Details"
 
 
-@dataclass(frozen=True)
-class Section:
-    """Blocks under a heading."""
+Blocks: TypeAlias = "Block | Iterable[Blocks] | None"
 
-    title: str
-    blocks: Sequence[Block]
-    brief: bool = False
-    folded: bool = False
+
+def flat(blocks: Blocks) -> list[Block]:
+    """Blocks one after the other: of lists what is in them, of None nothing."""
+    if blocks is None:
+        return []
+    return [each for part in blocks for each in flat(part)] if isinstance(blocks, Iterable) else [blocks]
+
+
+class Section:
+    """Blocks under a heading; None stands for a block that is not there, and a report drops an empty section."""
+
+    def __init__(self, title: str, blocks: Blocks, brief: bool = False, folded: bool = False) -> None:
+        self.title, self.blocks, self.brief, self.folded = title, flat(blocks), brief, folded
 
 
 @dataclass(frozen=True)
@@ -438,6 +438,11 @@ class Report:
     about: Mapping[str, str] = field(default_factory=dict[str, str])
     verdict: Verdict | None = None
     provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "headline", flat(self.headline))
+        for part in ("sections", "appendix"):
+            object.__setattr__(self, part, [section for section in getattr(self, part) if section.blocks])
 
     def of(self, **changes: Any) -> Report:
         """The same report with other fields."""
@@ -504,6 +509,11 @@ class Report:
         from certcal.report.html import framed
 
         return framed(self)
+
+
+def left_out(what: str, rest: Callable[[], Mapping[str, Any]]) -> Callable[[], tuple[str, Mapping[str, Any]]]:
+    """One of a report's ``smaller``: what is too much for a page, and how the rest is made when it is."""
+    return lambda: (f"{what} are too many to be kept in this page; the JSON inside it leaves them out.", rest())
 
 
 def without(value: Any, key: str) -> Any:

@@ -5,12 +5,14 @@ The words of metrics are in their entries, :data:`certcal.metrics.METRICS`; thos
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from certcal.claims import Estimate
 from certcal.metrics import METRICS, SECTION_NAMES, SECTIONS, entry_named
-from certcal.report.document import Column, Table
+from certcal.report.document import Cell, Column, Heading, Table
+from certcal.report.numbers import bins_text
 
 
 @dataclass(frozen=True)
@@ -183,3 +185,27 @@ def definitions(rows: Iterable[Estimate], task: str | None = None) -> Table:
     known = [name for name in dict.fromkeys(row.name for row in rows) if definition(name, task)]
     texts = [(label(name, task), definition(name, task)) for name in known]
     return Table((Column("metric"), Column("definition")), texts)
+
+
+def metric_rows(
+    rows: Iterable[Estimate], task: str | None, cells: Callable[[Estimate], Sequence[Cell]]
+) -> list[Sequence[Cell] | Heading]:
+    """Lines of a table of metrics, under their headings: the name, the number of bins, and cells."""
+    made: list[Sequence[Cell] | Heading] = []
+    for heading, members in in_sections(rows, task):
+        made += [Heading(heading), *([row_label(row, task), bins_text(row), *cells(row)] for row in members)]
+    return made
+
+
+def per_group(
+    by: str | None,
+    columns: Mapping[Any, Column],
+    lines: Iterable[tuple[str, int, Mapping[Any, Cell]]],
+    caption: str,
+    note: str = "",
+    fit: str = "drop",
+) -> Table:
+    """A line per group: its name, its number of samples, and cells by the keys of their columns."""
+    heads = [Column(by or "group"), Column("samples", "count", priority=1), *columns.values()]
+    rows = [[name, n, *(cells.get(key, "") for key in columns)] for name, n, cells in lines]
+    return Table(heads, rows, caption, note, fit)

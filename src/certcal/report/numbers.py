@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from certcal.claims import Estimate, round_outward
 
@@ -78,6 +79,6 @@ def between(low: float, high: float, digits: int = 3) -> str:
     return f"{minus(round_outward(low, 'lower', digits))} – {minus(round_outward(high, 'upper', digits))}"
 
 
-def bins_text(row: Estimate) -> str:
+def bins_text(row: Any) -> str:
     """The number of bins of a row, or nothing."""
     return str(row.settings.get("bins", ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,6 +117,12 @@ def reliability_chart(
         size,
         _text_bars(prepared, words),
     )
+
+
+def reliability_charts(parts: Mapping[str, Reliability], **looks: Any) -> list[Chart]:
+    """Several diagrams by their titles, which share the axis of the samples per bin."""
+    axis = shared_counts([each.table for each in parts.values()])
+    return [reliability_chart(each, title, axis=axis, **looks) for title, each in parts.items()]
 
 
 def beyond_sampling_error(prepared: Reliability, task: str | None = None) -> str:

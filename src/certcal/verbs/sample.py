@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
 from certcal._base.settings import DEVICE, check_progress, setting, takes
+from certcal._base.text import counted
+from certcal.claims import short_text
 from certcal.data import DataSettings, open_inputs
-from certcal.result import Result
+from certcal.result import Command, Result
 
 if TYPE_CHECKING:
     from certcal.data import OpenedInputs
@@ -49,6 +51,9 @@ class SampleSettings(DataSettings):
     )
 
 
+_KINDS = {"gaussian": "Gaussian", "exact": "exact, for inputs on k/255"}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RunSummary(Result):
     """A run on disk at a glance: what was sampled, with what, and how complete it is.
@@ -63,7 +68,7 @@ class RunSummary(Result):
         What the votes say; None while any are missing.
     """
 
-    view: ClassVar[str] = "certcal.report.views.run"
+    question: ClassVar[str] = "What is in this run?"
 
     run: Run
     state: RunState
@@ -123,6 +128,61 @@ class RunSummary(Result):
             "overview": None if self.overview is None else self.overview.to_dict(),
             "resume": self.resume,
             "manifest": self.run.manifest.to_dict(),
+        }
+
+    @property
+    def source(self) -> str:
+        """The folder."""
+        return str(self.run.path)
+
+    @property
+    def description(self) -> str:
+        """What was sampled, in a line."""
+        m = self.run.manifest
+        shape = "×".join(map(str, m.data.shape))
+        return f"{m.samples:,} samples of shape {shape}, {m.model.classes:,} classes; begun {m.created}"
+
+    def answer(self) -> Sequence[str]:
+        """How much of the run is there."""
+        share = f"{self.state.finished:,} of {self.state.total:,}"
+        done = f"{share}, {100 * self.state.finished / self.state.total:.1f} %,"
+        return [f"{f'All {share}' if self.state.complete else done} noise samples are there."]
+
+    def parts(self) -> Mapping[str, Any]:
+        """What was sampled, what the votes say, and what is missing."""
+        m, aside = self.run.manifest, len(self.run.set_aside())
+        contents = {
+            "noise": f"{_KINDS[m.noise]}, sigma {m.sigma:g}, seed {m.seed}",
+            "noise samples per input": f"{m.n0:,} for class selection, {m.n:,} for estimation",
+            "model": f"{m.model.description}, {m.model.outputs}, fingerprint {m.model.fingerprint[:12]}",
+            "data": f"{m.data.source or 'arrays'}, fingerprint {m.data.inputs[:12]}",
+        }
+        if aside:
+            contents["set aside"] = f"{counted(aside, 'damaged shard')}, sampled again"
+        if not m.rows_independent:
+            contents["batches"] = f"of {m.batch:,}; the last bits of the model depend on that, so it is kept"
+        missing = [
+            *(f"Damaged: {unit.name}: {why}." for unit, why in self.state.damaged),
+            "What is missing is sampled by:",
+            Command(self.resume or "certcal.sample, called again with the same model and data"),
+        ]
+        return {"Contents": contents, "Votes": self._votes(), "Missing": None if self.state.complete else missing}
+
+    def _votes(self) -> Mapping[str, str] | None:
+        seen, m = self.overview, self.run.manifest
+        if seen is None:
+            return None
+        invalid = "0"
+        if seen.invalid:
+            what = "NaN, below 0, or not adding up to 1; are they logits?"
+            what = what if m.model.outputs == "probabilities" else "NaN or infinite"
+            share = f"{seen.invalid / (m.samples * m.n):.1%} of the noise samples"
+            invalid = f"{seen.invalid:,}, {share}, counted against the class: {what}"
+        return {
+            "correct": f"{seen.correct:.1%} of samples",
+            "abstained": f"{seen.abstained:.1%} of samples, at alpha {short_text(seen.alpha, 'upper')}",
+            "votes": f"{seen.votes:.1%} for the selected class, on average",
+            "invalid outputs": invalid,
         }
 
     def columns(self) -> Mapping[str, Sequence[Any]]:

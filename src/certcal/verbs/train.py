@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,15 +13,22 @@ import certcal
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
 from certcal._base.settings import Settings, counted_from_one, setting
-from certcal._base.text import counted
+from certcal._base.text import counted, distance_text, duration
 from certcal._base.training_methods import method_named
-from certcal.claims import Estimate
+from certcal.claims import Estimate, settings_texts
 from certcal.data import DataSettings, Inputs, Parts, open_inputs, read_split
-from certcal.result import Result
+from certcal.result import Curves, Result
 
 if TYPE_CHECKING:
     from certcal.lab.training import Recipe, Trained, TrainingProgress
 
+_MOST_CLASSES = 10
+_EPOCH = {
+    **{name: name for name in ("epoch", "loss", "accuracy")},
+    **{"test_accuracy": "test accuracy", "test_ece": "test ECE"},
+    **{"test_noisy_accuracy": "noisy test accuracy", "test_noisy_ece": "noisy test ECE"},
+    **{"sigma": "σ", "epsilon": "ε", "learning_rate": "learning rate"},
+}
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
 _MOST = 10_000_000
 # Bytes of the largest data that are kept in memory: six times CIFAR-10's training images.
@@ -126,7 +134,7 @@ class Training(Result):
     (1.0, 'standard')
     """
 
-    view: ClassVar[str] = "certcal.report.views.training"
+    question: ClassVar[str] = "How accurate and calibrated is the trained network?"
 
     trained: Trained
     model: str
@@ -164,6 +172,11 @@ class Training(Result):
     def source(self) -> str:
         """What was trained."""
         return f"{self.model} trained on {self.data} by {self.recipe.method}"
+
+    @property
+    def description(self) -> str:
+        """The folder, if there is one."""
+        return "" if self.trained.folder is None else str(self.trained.folder)
 
     @property
     def sources(self) -> Sequence[str]:
@@ -213,6 +226,53 @@ class Training(Result):
         names = list(dict.fromkeys(name for line in self.log for name in line if name != "lost_classes"))
         return {name: [line.get(name) for line in self.log] for name in names}
 
+    def answer(self) -> Sequence[Any]:
+        """The accuracy after the last epoch."""
+        claim = self.claims()[0]
+        return [(claim, "Accuracy after the last epoch", f"on {counted(claim.n, 'sample')} ({claim.settings['on']})")]
+
+    def parts(self) -> Mapping[str, Any]:
+        """What came of it, and the log as charts."""
+        trained, recipe, last = self.trained, self.recipe, self.log[-1]
+        against = [f"sigma {recipe.sigma:g}"] if recipe.sigma else []
+        against += [f"epsilon {distance_text(recipe.epsilon)} ({recipe.norm})"] if recipe.epsilon else []
+        took = duration(trained.seconds) + (f", resumed at step {trained.resumed:,}" if trained.resumed else "")
+        took = "all done before" if trained.resumed == last["step"] else took
+        seen = "in the last epoch, as perturbed" if against else "in the last epoch"
+        facts = {
+            "length": f"{counted(len(self.log), 'epoch')}, {counted(last['step'], 'step')}; {took}",
+            "against": ", ".join(against) or "nothing",
+            "training": f"loss {last['loss']:.4f}, accuracy {last['accuracy']:.4f} {seen}",
+            **samples_kept(last),
+        }
+        if "test_accuracy" in last:
+            facts["test"] = f"accuracy {last['test_accuracy']:.4f}, ECE {last['test_ece']:.4f}"
+        if recipe.sigma and "test_noisy_accuracy" in last:
+            facts["test, noisy"] = f"accuracy {last['test_noisy_accuracy']:.4f}, ECE {last['test_noisy_ece']:.4f}"
+        if trained.folder is not None:
+            facts |= {"model": str(trained.file), "log": str(Path(trained.folder) / "metrics.jsonl")}
+        return {"Result": facts, "Log": self._curves()}
+
+    def _curves(self) -> Curves:
+        def lines(**names: str) -> dict[str, list[float]]:
+            known = {label: [float(line.get(name, math.nan)) for line in self.log] for name, label in names.items()}
+            return {label: values for label, values in known.items() if any(map(math.isfinite, values))}
+
+        charts = {
+            "Loss": lines(loss="training"),
+            "Accuracy": lines(accuracy="training", test_accuracy="test", test_noisy_accuracy="test, noisy"),
+            "Calibration error": lines(test_ece="test", test_noisy_ece="test, noisy"),
+        }
+        epochs = [line["epoch"] + 1 for line in self.log]
+        return Curves("epoch", epochs, {title: series for title, series in charts.items() if series})
+
+    def appendix(self) -> Mapping[str, Any]:
+        """One line per epoch, and the recipe."""
+        known = {name: head for name, head in _EPOCH.items() if any(name in line for line in self.log)}
+        epochs = {head: [line.get(name) for line in self.log] for name, head in known.items()}
+        given = {name: value for name, value in self.recipe.to_dict().items() if value is not None}
+        return {"Epochs": epochs, "Recipe": settings_texts({**given, **given.pop("own", {})})}
+
     def export_events(self, folder: str | os.PathLike[str]) -> int:
         """Write the log for TensorBoard into a new or empty folder; returns the number of epochs."""
         from certcal.lab.training import export_events
@@ -220,6 +280,20 @@ class Training(Result):
         if self.trained.folder is None:
             raise InputError("this training was not written anywhere; train with out=")
         return export_events(self.trained.folder, folder)
+
+
+def samples_kept(last: Mapping[str, Any]) -> dict[str, str]:
+    """How many samples a method that selects has kept, and classes of which none is left."""
+    if "kept" not in last:
+        return {}
+    weighed = f", drawn with weights up to {last['largest_weight']:.3g}" if last["largest_weight"] > 1 else ""
+    facts = {"kept": f"{last['kept']:.1%} of the training samples{weighed}; {1 - last['kept']:.1%} discarded"}
+    classes: Sequence[int] = last.get("lost_classes") or ()
+    if classes:
+        shown = ", ".join(map(str, classes[:_MOST_CLASSES]))
+        more = f" and {len(classes) - _MOST_CLASSES:,} more" if len(classes) > _MOST_CLASSES else ""
+        facts["lost"] = f"every sample of {'class' if len(classes) == 1 else 'classes'} {shown}{more}"
+    return facts
 
 
 def train(

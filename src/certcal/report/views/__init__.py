@@ -1,7 +1,7 @@
-"""Views: one file per answer, with a function ``view(result, **options)`` that turns it into a report.
+"""Views turn answers into reports: one for all that declare their parts, and files for layouts of their own.
 
-The words and the layout of an answer live there and nowhere else. A view may also have ``chart(result)``: the chart, or
-charts, that ``result.plot()`` draws; by default those of the report.
+A file has a function ``view(result, **options)``, and may have ``charts(result)``: what ``result.plot()`` draws, by
+default the charts of the report.
 """
 
 from __future__ import annotations
@@ -10,16 +10,75 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from certcal._base.checks import InputError
 from certcal._base.settings import check_arguments
-from certcal.report.document import Block, Claim, Report, Text
+from certcal._base.text import capital, counted
+from certcal.report.charts import Chart, curves
+from certcal.report.document import (
+    Block,
+    Blocks,
+    Claim,
+    Column,
+    Facts,
+    Figures,
+    Report,
+    Section,
+    Table,
+    Text,
+    flat,
+)
 from certcal.report.provenance import Provenance
+from certcal.result import Command, Curves, Result
 from certcal.verdict import Judgement, judge
 
-if TYPE_CHECKING:
-    from certcal.result import Result
+
+def view(found: Result) -> Report:
+    """The report of any answer, from what it declares."""
+    return Report(
+        found.question or f"What does this {type(found).__name__} say?",
+        flat(map(_blocks, found.answer())),
+        [Section(title, _blocks(part), brief=not isinstance(part, Curves)) for title, part in found.parts().items()],
+        [Section(title, _blocks(part)) for title, part in found.appendix().items()],
+        notes=getattr(found, "notes", ()),
+    )
+
+
+def _blocks(content: Any) -> Blocks:
+    match content:
+        case None:
+            return None
+        case Command():
+            return Text(content, "code")
+        case str():
+            return Text(content)
+        case Curves():
+            return Figures([_lines(content, title) for title in content.charts])
+        case Mapping():
+            named = cast("Mapping[str, Any]", content)
+            return _table(named) if any(isinstance(each, list) for each in named.values()) else Facts([*named.items()])
+        case (claim, str(what), str(over)):
+            return Claim.of(claim, what, over=over, settings=False)
+        case tuple() | list():
+            return [_blocks(each) for each in cast("Sequence[Any]", content)]
+        case _:
+            return Claim.of(content, capital(content.name), over=f"on {counted(content.n, 'sample')}")
+
+
+def _table(columns: Mapping[str, Sequence[Any]]) -> Table:
+    def kind(values: Sequence[Any]) -> str:
+        known: set[type] = {type(value) for value in values if value is not None}
+        return "count" if known == {int} else "estimate" if known and known <= {int, float} else "text"
+
+    heads = [Column(name, kind(values)) for name, values in columns.items()]
+    return Table(heads, list(zip(*columns.values(), strict=True)))
+
+
+def _lines(drawn: Curves, title: str) -> Chart:
+    series = drawn.charts[title]
+    said = " ".join(f"{name}: {values[-1]:.4f} at the last {drawn.x_label}." for name, values in series.items())
+    return curves(title, drawn.x, series, x_label=drawn.x_label, y_label=title.lower(), description=said)
 
 
 def report(
@@ -32,11 +91,11 @@ def report(
     **options: Any,
 ) -> Report:
     """The report of any result: its own view, with what all reports share."""
-    view = import_module(result.view).view
-    check_arguments(options, ["title", "require", "about", "provenance", *list(signature(view).parameters)[1:]])
+    own_view = import_module(result.view).view
+    check_arguments(options, ["title", "require", "about", "provenance", *list(signature(own_view).parameters)[1:]])
     if about is not None and not hasattr(about, "items"):
         raise InputError(f"{about!r} has no names", argument="about", remedy="map names to texts, as in {'owner': '…'}")
-    made: Report = view(result, **options)
+    made: Report = own_view(result, **options)
     origin = result.provenance() if provenance is None else provenance
     verdict = None
     if require:
@@ -45,6 +104,8 @@ def report(
         made = made.of(headline=_judged_first(made.headline, verdict.decisive, candidates[0].claim))
     return replace(
         made,
+        source=made.source or getattr(result, "source", ""),
+        description=made.description or getattr(result, "description", ""),
         title=made.title if title is None else title,
         about=dict(about or {}),
         verdict=verdict,

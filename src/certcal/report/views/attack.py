@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from certcal._base.text import counted, distance_text
 from certcal.claims import round_outward
@@ -25,11 +25,12 @@ from certcal.report.document import (
     Section,
     Table,
     Text,
+    left_out,
     without,
 )
 from certcal.report.names import definitions, label
 from certcal.report.numbers import bins_text, number
-from certcal.report.reliability import reliability_chart, shared_counts
+from certcal.report.reliability import reliability_charts
 from certcal.verbs.attack import NORMS
 
 if TYPE_CHECKING:
@@ -76,23 +77,22 @@ def view(found: Attack) -> Report:
         "How far can an attack move the confidences?",
         [replace(claim, sentence=reached, value=value), Text(" ".join(more))],
         [
-            Section("Key numbers", [_key_numbers(found)]),
-            Section("Attacks", [_attacks(found)], brief=True),
+            Section("Key numbers", _key_numbers(found)),
+            Section("Attacks", _attacks(found), brief=True),
             Section("Reliability diagrams", _diagrams(found), brief=True),
         ],
         [Section("Attacker", [Listing(_attacker(found)), _settings(found)]), Section("All metrics", _metrics(found))],
-        found.source,
+        "",
         f"{samples} of shape {'×'.join(map(str, found.shape))}, {limits}{smoothed}",
         notes,
-        smaller=[lambda: _without_bins(found)],
+        smaller=[left_out("The bins", lambda: without(found.to_dict(), "reliability"))],
     )
 
 
 def charts(found: Attack) -> Sequence[Chart]:
     """The reliability diagrams without an attack and under the strongest."""
     rows = (found.clean, found.strongest)
-    axis = shared_counts([row.measured.reliability.table for row in rows])
-    return [reliability_chart(row.measured.reliability, _title(found, row), axis=axis) for row in rows]
+    return reliability_charts({_title(found, row): row.measured.reliability for row in rows})
 
 
 def _within(found: Attack, row: AttackRow) -> str:
@@ -136,12 +136,10 @@ def _line(row: AttackRow) -> list[Cell]:
 
 
 def _diagrams(found: Attack) -> list[Block]:
-    """Without an attack and under the strongest, and on demand under the others."""
     first = [found.clean, found.strongest]
     others = [row for row in found if row is not found.strongest]
     drawn = [*first, *others[: MOST_DRAWN - 2]]
-    axis = shared_counts([row.measured.reliability.table for row in drawn])
-    made = [reliability_chart(row.measured.reliability, _title(found, row), size="small", axis=axis) for row in drawn]
+    made = reliability_charts({_title(found, row): row.measured.reliability for row in drawn}, size="small")
     undrawn = len(found) + 1 - len(drawn)
     more = f"{counted(undrawn, 'further diagram')} would not be looked at; the JSON has the numbers." if undrawn else ""
     rest = [Details("Diagrams under the other attacks", [Figures(made[2:], more)])] if len(made) > 2 else []
@@ -149,7 +147,6 @@ def _diagrams(found: Attack) -> list[Block]:
 
 
 def _attacker(found: Attack) -> list[str]:
-    """What the attacker may do and does."""
     given = found.conventions
     box = given["box"]
     stays = "Values may become anything." if box is None else f"Values stay from {box[0]:g} to {box[1]:g}."
@@ -191,7 +188,6 @@ def _settings(found: Attack) -> Facts:
 
 
 def _metrics(found: Attack) -> list[Block]:
-    """Every estimate without an attack and under the strongest, and what it is."""
     strongest = found.strongest
     columns = [
         Column("metric"),
@@ -206,8 +202,3 @@ def _metrics(found: Attack) -> list[Block]:
         Text(replace(strongest["equal_mass_ece"], name="AdaECE").sentence, "note"),
         definitions(strongest.measured.rows),
     ]
-
-
-def _without_bins(found: Attack) -> tuple[str, Mapping[str, Any]]:
-    said = "The bins are too many to be kept in this page; the JSON inside it leaves them out."
-    return said, without(found.to_dict(), "reliability")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital
 from certcal.claims import Bound, TwoSidedBound, in_full, short_text
 from certcal.report.charts import MOST_SERIES, Chart, Stack, covering
 from certcal.report.document import (
     Block,
-    Cell,
     Claim,
     Column,
     Figures,
@@ -22,7 +21,8 @@ from certcal.report.document import (
     probability_of,
     settings_of,
 )
-from certcal.report.names import CALIBRATION_ERROR, calibration_error
+from certcal.report.names import CALIBRATION_ERROR, calibration_error, per_group
+from certcal.report.numbers import minus
 
 if TYPE_CHECKING:
     from certcal.verbs.bound import Bounds
@@ -41,26 +41,26 @@ def view(found: Bounds) -> Report:
     """The report of bounds."""
     first = next(iter(found.bounds.values()))
     named = {bound_name(method): bound for method, bound in found.bounds.items()}
-    blocks = [_table(found), *bound_blocks(named), _both_sides(found.interval)]
-    sections = [Section("Bounds for the population", blocks, brief=True)]
-    if found.whole.unproved:
-        claims: list[Block] = [Claim.of(each, capital(each.name)) for each in found.whole.unproved.values()]
-        sections.append(Section("Published formula, not a bound", claims, brief=True))
-    if found.groups:
-        sections.append(Section("Groups", [_group_table(found)], brief=True))
+    unproved = [Claim.of(each, capital(each.name)) for each in found.whole.unproved.values()]
+    bounds = f"with {found.interval.settings['bins']:,} bins"
     return Report(
         "How large can the true calibration error be?",
         [bound_claim(first, calibration_error(found.about.get("task")))],
-        sections,
-        [Section("Claims in full", [Listing([in_full(claim) for claim in found.claims()], 1000)])],
-        found.source,
-        found.description,
-        _notes(found),
+        [
+            Section(
+                "Bounds for the population",
+                [_table(found), bound_blocks(named), two_sided_claim(found.interval, bounds)],
+                brief=True,
+            ),
+            Section("Published formula, not a bound", unproved, brief=True),
+            Section("Groups", _group_table(found) if found.groups else None, brief=True),
+        ],
+        [claims_in_full(found.claims())],
+        notes=_notes(found),
     )
 
 
 def _notes(found: Bounds) -> list[str]:
-    """How numbers are rounded, and which of them hold together."""
     level, groups = short_text(found.conventions["delta"], "upper"), len(found.groups)
     notes = ["Numbers are rounded in the safe direction. The true error can be above the binned one, never below it."]
     if found.conventions["joint"]:
@@ -112,26 +112,34 @@ def _relation(bound: Bound) -> str:
     return f"{'≤' if bound.side == 'upper' else '≥'} {bound.text}"
 
 
-def _both_sides(found: TwoSidedBound) -> Claim:
-    """Both sides at once as a claim of their own."""
-    value = f"between {found.lower.text} and {found.upper.text}"
-    sentence = f"{capital(found.name)} is {value} with {found.settings['bins']:,} bins."
-    settings = settings_of(found)
-    return Claim("Bound", sentence, value, probability_of(found), found.assumptions, settings)
+def two_sided_claim(bound: TwoSidedBound, over: str = "") -> Claim:
+    """The claim of a bound on both sides."""
+    value = f"between {minus(bound.lower.text)} and {minus(bound.upper.text)}"
+    sentence = f"{capital(bound.name)} is {value} {over}".rstrip() + "."
+    return Claim("Bound", sentence, value, probability_of(bound), bound.assumptions, settings_of(bound))
+
+
+def claims_in_full(claims: Iterable[Any]) -> Section:
+    """Every claim in one text, for an appendix."""
+    return Section("Claims in full", Listing([in_full(claim) for claim in claims], 1000))
 
 
 def _group_table(found: Bounds) -> Table:
-    """A line per group with all its bounds."""
     parts = (found.whole, *found.groups)
     methods = list(dict.fromkeys(method for part in parts for method in part.bounds))
-    columns = [Column(found.by or "group"), Column("samples", "count", priority=1)]
-    columns += [Column(bound_name(method), priority=place) for place, method in enumerate(methods)]
-    columns.append(Column("binned, both sides", priority=len(methods)))
-    rows: list[list[Cell]] = []
-    for part in parts:
-        texts = [_relation(part.bounds[method]) if method in part.bounds else "–" for method in methods]
-        rows.append([part.name, part.n, *texts, part.interval.text])
-    return Table(columns, rows, "Bounds per group", fit="split")
+    columns = {method: Column(bound_name(method), priority=place) for place, method in enumerate(methods)}
+    columns["both"] = Column("binned, both sides", priority=len(methods))
+    lines = [
+        (
+            part.name,
+            part.n,
+            dict.fromkeys(methods, "–")
+            | {method: _relation(bound) for method, bound in part.bounds.items()}
+            | {"both": part.interval.text},
+        )
+        for part in parts
+    ]
+    return per_group(found.by, columns, lines, "Bounds per group", fit="split")
 
 
 def bound_blocks(bounds: Mapping[str, Bound]) -> list[Block]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital, counted
 from certcal.claims import Estimate, percent_text, short_text
@@ -25,13 +25,12 @@ from certcal.report.document import (
     assumptions_of,
     kind_of,
     relation_of,
-    settings_of,
     text_of,
 )
-from certcal.report.names import definitions, headlines, in_sections, label, row_label, short_label
-from certcal.report.numbers import between, interval, minus, number
-from certcal.report.reliability import reliability_chart, shared_counts
-from certcal.report.views.bounds import bound_name
+from certcal.report.names import definitions, headlines, label, metric_rows, per_group, short_label
+from certcal.report.numbers import between, bins_text, interval, number
+from certcal.report.reliability import reliability_charts
+from certcal.report.views.bounds import bound_name, two_sided_claim
 
 if TYPE_CHECKING:
     from certcal.verbs.changes import Change, ChangeComparison
@@ -48,25 +47,19 @@ _HOW = {True: "from the differences of the paired rows", False: "as of two indep
 
 def view(found: ChangeComparison) -> Report:
     """The report of two results side by side."""
-    groups = [Section("Groups", [groups_table(found)], brief=True)] if found.groups else []
+    estimates = [row.new for row in found.rows if isinstance(row.new, Estimate)]
+    measured = found.kind == "estimates"
     return Report(
         "What changed?",
         [_headline(found)],
         [
-            Section("All numbers", [changes_table(found)], brief=True),
-            *groups,
-            *([Section("Bounds on the difference", _bounds(found), brief=True)] if found.bounds is not None else []),
-            *([Section("Reliability diagrams", [diagrams(found)])] if found.kind == "estimates" else []),
-            *([Section("Differences", [_chart(found)], folded=True)] if found.rows else []),
+            Section("All numbers", changes_table(found), brief=True),
+            Section("Groups", groups_table(found) if found.groups else None, brief=True),
+            Section("Bounds on the difference", _bounds(found), brief=True),
+            Section("Reliability diagrams", diagrams(found) if measured else None),
+            Section("Differences", _chart(found) if found.rows else None, folded=True),
         ],
-        [
-            Section(
-                "Definitions",
-                [definitions([row.new for row in found.rows if isinstance(row.new, Estimate)], _task(found))],
-            )
-        ]
-        if found.kind == "estimates"
-        else [],
+        [Section("Definitions", definitions(estimates, _task(found)) if measured else None)],
         f"{found.old.source} → {found.new.source}",
         _description(found),
         notes=_notes(found),
@@ -93,62 +86,56 @@ def changes_table(found: ChangeComparison, names: tuple[str, str] = ("old", "new
         columns += [Column(name, "estimate"), *([Column(_level(own), "interval", priority=2)] if spread else [])]
     columns += [Column("difference", "estimate")]
     columns += [Column(_level(apart), "interval", priority=1)] if tested else []
-    rows: list[Sequence[Cell] | Heading] = []
+    rows: Sequence[Sequence[Cell] | Heading]
     if found.kind == "bounds":
-        rows += [_row(row, bound_name(row.name), spread, tested) for row in found.rows]
+        rows = [[bound_name(row.name), bins_text(row.old), *_cells(row, spread, tested)] for row in found.rows]
     else:
         mine = {id(row.new): row for row in found.rows}
-        for heading, members in in_sections(
-            [row.new for row in found.rows if isinstance(row.new, Estimate)], _task(found)
-        ):
-            rows.append(Heading(heading))
-            rows += [_row(mine[id(each)], row_label(each, _task(found)), spread, tested) for each in members]
+        estimates = [row.new for row in found.rows if isinstance(row.new, Estimate)]
+        rows = metric_rows(estimates, _task(found), lambda each: _cells(mine[id(each)], spread, tested))
     return Table(columns, rows, most=10_000)
 
 
-def _row(row: Change, name: str, spread: bool, tested: bool) -> list[Cell]:
-    made: list[Cell] = [name, str(row.old.settings.get("bins", ""))]
+def _cells(row: Change, spread: bool, tested: bool) -> list[Cell]:
+    made: list[Cell] = []
     for each in (row.old, row.new):
         made.append(text_of(each) if isinstance(each, Estimate) else f"{SIGNS[each.side]} {each.text}")
         made += [interval(each) if isinstance(each, Estimate) else ""] if spread else []
-    made.append(Strong(_signed(row)) if row.changed else _signed(row))
+    made.append(_difference(row))
     return [*made, _spread(row)] if tested else made
+
+
+def _difference(row: Change) -> Cell:
+    return Strong(_signed(row)) if row.changed else _signed(row)
 
 
 def groups_table(found: ChangeComparison) -> Table:
     """A line per group: the differences of the metrics that tell most, each with its interval."""
     first = {row.name: row for row in reversed(found.rows)}
     telling = [name for name in headlines(_task(found)) if name in first][:4] or list(first)[:4]
-    columns = [Column(getattr(found.new, "by", None) or "group"), Column("samples", "count", priority=1)]
+    columns: dict[Any, Column] = {}
     for place, name in enumerate(telling):
-        columns += [
-            Column(short_label(name, _task(found)), "estimate", priority=place + 2 if place > 2 else 0),
-            Column("interval", "interval", priority=place + 2),
-        ]
-    rows: list[list[Cell]] = []
+        priority = place + 2 if place > 2 else 0
+        columns[name] = Column(short_label(name, _task(found)), "estimate", priority=priority)
+        columns["interval", name] = Column("interval", "interval", priority=place + 2)
+    lines: list[tuple[str, int, Mapping[Any, Cell]]] = []
     for group, members in (("all", found.rows), *found.groups.items()):
         by_name = {row.name: row for row in reversed(members)}
-        cells: list[Cell] = [group, members[0].new.n if members else 0]
-        for name in telling:
-            row = by_name.get(name)
-            text = "" if row is None else Strong(_signed(row)) if row.changed else _signed(row)
-            cells += [text, "" if row is None else _spread(row)]
-        rows.append(cells)
-    return Table(columns, rows, "Differences per group: new minus old")
+        cells: dict[Any, Cell] = {name: _difference(row) for name, row in by_name.items()}
+        cells |= {("interval", name): _spread(row) for name, row in by_name.items()}
+        lines.append((group, members[0].new.n if members else 0, cells))
+    return per_group(getattr(found.new, "by", None), columns, lines, "Differences per group: new minus old")
 
 
 def diagrams(found: ChangeComparison, names: tuple[str, str] = ("Old", "New")) -> Figures:
     """Both reliability diagrams beside each other."""
     parts = [getattr(each, "whole").reliability for each in (found.old, found.new)]  # noqa: B009
-    axis = shared_counts([part.table for part in parts])
-    drawn = [
-        reliability_chart(part, name, axis=axis, task=_task(found)) for part, name in zip(parts, names, strict=True)
-    ]
+    drawn = reliability_charts(dict(zip(names, parts, strict=True)), task=_task(found))
     return Figures([replace(each, numbers=None, bars=None) for each in drawn])
 
 
 def _chart(found: ChangeComparison) -> Chart:
-    names = [f"{_label(found, row.name)} {row.old.settings.get('bins', '')}".strip() for row in found.rows]
+    names = [f"{_label(found, row.name)} {bins_text(row.old)}".strip() for row in found.rows]
     places = [place + 0.5 for place in range(len(names))]
     old, new = ([float(getattr(row, side).value) for row in found.rows] for side in ("old", "new"))
     lowest = min([0.0, *(value for value in (*old, *new) if math.isfinite(value))])
@@ -167,14 +154,7 @@ def _label(found: ChangeComparison, name: str) -> str:
 
 
 def _bounds(found: ChangeComparison) -> list[Block]:
-    assert found.bounds is not None
-    made: list[Block] = []
-    for both in (found.bounds.binned, found.bounds.brier):
-        low, high = (minus(each.text) for each in (both.lower, both.upper))
-        fails = f"Fails with probability at most {short_text(both.delta, 'upper')} over the draw of {both.n:,} samples."
-        sentence = f"{capital(both.name)} is between {low} and {high}."
-        made.append(Claim("Bound", sentence, f"{low} to {high}", fails, both.assumptions, settings_of(both)))
-    return made
+    return [] if found.bounds is None else [two_sided_claim(both) for both in (found.bounds.binned, found.bounds.brier)]
 
 
 def _headline(found: ChangeComparison) -> Claim:

@@ -11,7 +11,7 @@ import numpy as np
 
 from certcal._base.rounding import percent_text
 from certcal._base.text import capital
-from certcal.claims import Bound, Estimate, in_full, short_text
+from certcal.claims import Bound, Estimate, short_text
 from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, TextBars, covering, ticks
 from certcal.report.document import (
     Block,
@@ -19,13 +19,12 @@ from certcal.report.document import (
     Claim,
     Column,
     Figures,
-    Heading,
     KeyNumber,
     KeyNumbers,
-    Listing,
     Report,
     Section,
     Table,
+    left_out,
     text_of,
 )
 from certcal.report.names import (
@@ -33,15 +32,16 @@ from certcal.report.names import (
     definition,
     definitions,
     headlines,
-    in_sections,
     label,
+    metric_rows,
+    per_group,
     row_label,
     short_label,
     wording,
 )
 from certcal.report.numbers import INTERVALS, bins_text, interval, number, p_value
-from certcal.report.reliability import reliability_chart, shared_counts
-from certcal.report.views.bounds import bound_blocks, bound_claim
+from certcal.report.reliability import reliability_chart, reliability_charts
+from certcal.report.views.bounds import bound_blocks, bound_claim, claims_in_full
 from certcal.verbs.measure import bound_method
 
 if TYPE_CHECKING:
@@ -68,30 +68,26 @@ def view(found: Measurement) -> Report:
         f"A calibrated model has no gaps beyond sampling error: its {words.rate} equals its {words.mean} in every bin."
     )
     diagram = reliability_chart(whole.reliability, caption=caption, task=task)
-    sections = [
-        Section("Key numbers", [_key_numbers(found)]),
-        Section("Reliability diagram", [_beside(diagram)], brief=True),
-    ]
-    if found.decision_curve is not None:
-        sections.append(Section("Decision curve", [_beside(decision_chart(found.decision_curve))]))
-    if found.bounds:
-        blocks = [*bound_blocks(_by_method(found.bounds)), *_group_bounds(found)]
-        sections.append(Section("Bounds for the population", blocks, brief=True))
-    if found.groups:
-        sections.append(Section("Groups", _groups(found), brief=True))
+    curve = found.decision_curve
     return Report(
         f"How calibrated are the {words.number}s?",
         [_headline(found)],
-        sections,
         [
-            Section("Metrics", [metrics_table(whole, task)], brief=True),
-            *([Section("Metrics per group", _group_intervals(found))] if _group_intervals(found) else []),
-            Section("Definitions", [definitions(whole.rows, task)]),
-            Section("Claims in full", [Listing([in_full(claim) for claim in found.claims()], 1000)]),
+            Section("Key numbers", _key_numbers(found)),
+            Section("Reliability diagram", _with_numbers(diagram), brief=True),
+            Section("Decision curve", None if curve is None else _with_numbers(decision_chart(curve))),
+            Section(
+                "Bounds for the population", [bound_blocks(_by_method(found.bounds)), _group_bounds(found)], brief=True
+            ),
+            Section("Groups", _groups(found), brief=True),
         ],
-        found.source,
-        found.description,
-        _conventions(found),
+        [
+            Section("Metrics", metrics_table(whole, task), brief=True),
+            Section("Metrics per group", _group_intervals(found)),
+            Section("Definitions", definitions(whole.rows, task)),
+            claims_in_full(found.claims()),
+        ],
+        notes=_conventions(found),
         smaller=_smaller(found),
         data=_kept(found),
     )
@@ -139,11 +135,11 @@ def _key_numbers(found: Measurement) -> KeyNumbers:
     return KeyNumbers(numbers)
 
 
-def _beside(diagram: Chart) -> Block:
-    """The diagram with its bins at its side when they are few, and on demand when they are many."""
-    if diagram.numbers is None or len(diagram.numbers.rows) > 25:
-        return diagram
-    return Figures([replace(diagram, numbers=None)], beside=[diagram.numbers])
+def _with_numbers(chart: Chart) -> Block:
+    """A chart with its numbers at its side when they are few, and on demand when they are many."""
+    if chart.numbers is None or len(chart.numbers.rows) > 25:
+        return chart
+    return Figures([replace(chart, numbers=None)], beside=[chart.numbers])
 
 
 def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
@@ -152,25 +148,23 @@ def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
     columns = [Column("metric"), Column("bins", "count"), Column("value", "estimate")]
     if levels:
         columns.append(Column(f"{percent_text(levels[0])} interval", "interval"))
-    rows: list[Sequence[Cell] | Heading] = []
-    for heading, members in in_sections(group.rows, task):
-        rows.append(Heading(heading))
-        for row in members:
-            name = row_label(row, task)
-            value = p_value(row.value) if row.name.endswith("_p") else float(row.value)
-            rows.append([name, bins_text(row), value, *([interval(row)] if levels else [])])
+
+    def cells(row: Estimate) -> list[Cell]:
+        value = p_value(row.value) if row.name.endswith("_p") else float(row.value)
+        return [value, *([interval(row)] if levels else [])]
+
+    rows = metric_rows(group.rows, task, cells)
     return Table(columns, rows, f"Estimates on {group.n:,} sample{'' if group.n == 1 else 's'}", most=10_000)
 
 
 def _groups(found: Measurement) -> list[Block]:
+    if not found.groups:
+        return []
     drawn = found.groups[:_MOST_DRAWN]
-    axis = shared_counts([group.reliability.table for group in drawn])
-    looks: dict[str, Any] = {"size": "small", "axis": axis, "task": found.task}
-    figures = [reliability_chart(each.reliability, each.name, **looks) for each in drawn]
+    figures = reliability_charts({each.name: each.reliability for each in drawn}, size="small", task=found.task)
     undrawn = len(found.groups) - len(drawn)
     note = f"Diagrams of the first {len(drawn)} of {len(found.groups):,} groups." if undrawn else ""
-    quiet = [replace(each, bars=None) for each in figures]
-    return [_comparison(found), Figures(quiet, note)]
+    return [_comparison(found), Figures([replace(each, bars=None) for each in figures], note)]
 
 
 def _telling(found: Measurement) -> list[Estimate]:
@@ -179,29 +173,20 @@ def _telling(found: Measurement) -> list[Estimate]:
 
 
 def _comparison(found: Measurement) -> Table:
-    """A line per group with the metrics that tell most."""
-    telling = _telling(found)
-    columns = [Column(found.by or "group"), Column("samples", "count", priority=1)]
-    for place, row in enumerate(telling):
+    columns: dict[Any, Column] = {}
+    for place, row in enumerate(_telling(found)):
         name = f"{short_label(row.name, found.task)} {bins_text(row)}".strip()
-        columns.append(Column(name, "estimate", priority=place + 2 if place > 2 else 0))
+        columns[_key(row)] = Column(name, "estimate", priority=place + 2 if place > 2 else 0)
         if row is found.headline and row.interval is not None:
-            columns.append(Column(f"{percent_text(row.interval.level)} interval", "interval"))
-    rows: list[list[Cell]] = []
+            columns["interval", _key(row)] = Column(f"{percent_text(row.interval.level)} interval", "interval")
+    lines: list[tuple[str, int, Mapping[Any, Cell]]] = []
     for group in (found.whole, *found.groups):
-        values = {_key(row): row for row in group.rows}
-        cells: list[Cell] = [group.name, group.n]
-        for row in telling:
-            mine = values.get(_key(row))
-            cells.append("" if mine is None else float(mine.value))
-            if row is found.headline and row.interval is not None:
-                cells.append("" if mine is None else interval(mine))
-        rows.append(cells)
-    return Table(columns, rows, "Estimates per group")
+        cells: dict[Any, Cell] = {_key(row): float(row.value) for row in group.rows}
+        lines.append((group.name, group.n, cells | {("interval", _key(row)): interval(row) for row in group.rows}))
+    return per_group(found.by, columns, lines, "Estimates per group")
 
 
 def _group_intervals(found: Measurement) -> list[Block]:
-    """A table of every metric of every group where intervals were asked for."""
     if not any(row.interval is not None for group in found.groups for row in group.rows):
         return []
     columns = [Column("metric"), Column("bins", "count")]
@@ -224,29 +209,23 @@ def _by_method(bounds: Sequence[Bound]) -> dict[str, Bound]:
     return {bound_method(each).replace("_", " "): each for each in bounds}
 
 
-def _group_bounds(found: Measurement) -> list[Block]:
-    """Each group's bounds, which hold for all groups together."""
+def _group_bounds(found: Measurement) -> Table | None:
     if not any(group.bounds for group in found.groups):
-        return []
-    methods = list(_by_method(found.groups[0].bounds))
-    columns = [Column(str(found.by)), Column("samples", "count")]
-    columns += [Column(f"{method}, at most", "bound", "upper") for method in methods]
-    rows: list[list[Cell]] = []
-    for group in found.groups:
-        own = _by_method(group.bounds)
-        rows.append([group.name, group.n, *(own[method].value if method in own else None for method in methods)])
+        return None
+    methods = _by_method(found.groups[0].bounds)
+    columns = {method: Column(f"{method}, at most", "bound", "upper") for method in methods}
+    lines = [(group.name, group.n, _by_method(group.bounds)) for group in found.groups]
     share, level = (
         short_text(delta, "upper") for delta in (found.groups[0].bounds[0].delta, found.conventions["delta"])
     )
     note = (
-        f"Bounds of one kind hold together for all {len(rows):,} groups, except with probability at most {level}: each "
-        f"fails with probability at most {share}."
+        f"Bounds of one kind hold together for all {len(lines):,} groups, except with probability at most {level}: "
+        f"each fails with probability at most {share}."
     )
-    return [Table(columns, rows, "Bounds per group", note)]
+    return per_group(found.by, columns, lines, "Bounds per group", note)
 
 
 def _conventions(found: Measurement) -> list[str]:
-    """How all numbers were computed."""
     given = found.conventions
     what = "Metrics are estimates" if found.bounds else "Estimates"
     said = [_two_classes(found)] if found.about.get("classes") == 2 else []
@@ -272,7 +251,6 @@ def _conventions(found: Measurement) -> list[str]:
 
 
 def _intervals(given: Mapping[str, Any]) -> str:
-    """How the intervals were made."""
     said = f"Intervals: {percent_text(given['level'])}. {INTERVALS}"
     if "bootstrap" not in given:
         return said
@@ -296,17 +274,15 @@ def _kept(found: Measurement) -> Mapping[str, Any]:
 
 
 def _smaller(found: Measurement) -> list[Any]:
-    said = "are too many to be kept in this page; the JSON inside it leaves them out."
-
-    def without_bins() -> tuple[str, Mapping[str, Any]]:
+    def without_bins() -> Mapping[str, Any]:
         groups = [{"group": g.name, "n": g.n, "measurements": [row.to_dict() for row in g.rows]} for g in found.groups]
-        return f"The bins of the groups {said}", {**replace(found, groups=()).to_dict(), "groups": groups}
+        return {**replace(found, groups=()).to_dict(), "groups": groups}
 
-    def without_groups() -> tuple[str, Mapping[str, Any]]:
+    def without_groups() -> Mapping[str, Any]:
         whole = replace(found, groups=(), by=None).to_dict()
-        return f"Bins and groups {said}", {key: value for key, value in whole.items() if key != "reliability"}
+        return {key: value for key, value in whole.items() if key != "reliability"}
 
-    return [without_bins, without_groups]
+    return [left_out("The bins of the groups", without_bins), left_out("Bins and groups", without_groups)]
 
 
 # --- decision curves ------------------------------------------------------------------------------------------------
