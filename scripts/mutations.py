@@ -157,7 +157,7 @@ MUTATIONS = (
     ),
     mutation(
         "equal mass: a bound three per cent smaller",
-        "worst_case/_equal_mass.py",
+        "worst_case/equal_mass.py",
         "return total / self.n, Changes(",
         "return 0.97 * total / self.n, Changes(",
         "tests/worst_case/test_equal_mass.py::test_a_bound_that_is_three_per_cent_smaller_is_exceeded",
@@ -904,8 +904,8 @@ MUTATIONS = (
     mutation(
         "classwise: all of delta for every class",
         "bounds/_every.py",
-        "delta=share, **options",
-        "delta=level, **options",
+        "delta=share) for",
+        "delta=level) for",
         "tests/bounds/test_binned.py::test_classwise_bounds_spend_delta_over_the_classes_and_bound_their_mean",
     ),
     mutation(

@@ -167,10 +167,14 @@ def assign(confidence: Any, edges: Any, closed: str = "left") -> NDArray[np.int6
     >>> assign([0.0, 0.1, 0.7, 1.0], equal_width_edges(10), closed="right").tolist()
     [0, 0, 6, 9]
     """
+    return bin_indices(confidences(confidence), check_edges(edges), choice(closed, CLOSED, "closed"))
+
+
+def bin_indices(z: NDArray[Any], edges: Floats, closed: str = "left") -> NDArray[np.int64]:
+    """:func:`assign` for arrays that are already checked."""
     from certcal._kernels import bins as kernels
 
-    z = confidences(confidence)
-    lookup = build_lookup(check_edges(edges), choice(closed, CLOSED, "closed"), z.dtype)
+    lookup = build_lookup(edges, closed, z.dtype)
     out = np.empty(z.size, np.uint32)
     kernels.locate(kernel_float(z), *lookup, out)
     return out.astype(np.int64)

@@ -15,7 +15,7 @@ from certcal.attacks.ascent import step_length
 from certcal.attacks.ball import Ball, to_device
 from certcal.attacks.confidence import CalibrationAdversary, HeldConfidences
 from certcal.binning import edges_for
-from certcal.worst_case.steering import Course, Steering
+from certcal.worst_case.calibration import BatchProgram, BatchWorstCase
 
 Floats = NDArray[np.float64]
 
@@ -111,17 +111,17 @@ class Pilot:
     """Asks the program where samples should go, and remembers the sign of the bin where each was sent last."""
 
     def __init__(self, edges: Floats) -> None:
-        self._steering = Steering(edges)
+        self._program = BatchProgram(edges)
         self._edges = edges
         self.signs = torch.empty(0)
 
     def __call__(self, low: Tensor, high: Tensor, now: Tensor, correct: Tensor) -> Tensor:
         """Confidences to go to, inside the intervals."""
         least, most, here, c = (each.double().numpy() for each in (low, high, now, correct))
-        course = self._steering(least, most, c.astype(np.uint8))
+        worst = self._program(least, most, c.astype(np.uint8))
         value, signs, aims = self._all_at(np.where(c > 0, least, most), c)
-        if value < ENOUGH * course.value:
-            signs, aims = course.signs[course.bins], self._inside(course, here).clip(least, most)
+        if value < ENOUGH * worst.value:
+            signs, aims = worst.signs[worst.bins], self._inside(worst, here).clip(least, most)
         self.signs = torch.as_tensor(signs)
         return torch.as_tensor(aims)
 
@@ -131,11 +131,11 @@ class Pilot:
         gaps = np.bincount(bins, correct - ends, self._edges.size - 1)
         return float(np.abs(gaps).sum()) / ends.size, np.sign(gaps[bins]).astype(np.int8), ends
 
-    def _inside(self, course: Course, here: Floats) -> Floats:
-        start, stop = self._edges[course.bins], self._edges[course.bins + 1]
+    def _inside(self, worst: BatchWorstCase, here: Floats) -> Floats:
+        start, stop = self._edges[worst.bins], self._edges[worst.bins + 1]
         width = stop - start
-        margin = (SHORTFALL * np.abs(course.confidence - here)).clip(MARGIN * width, 0.5 * width)
-        return course.confidence.clip(start + margin, stop - margin)
+        margin = (SHORTFALL * np.abs(worst.confidence - here)).clip(MARGIN * width, 0.5 * width)
+        return worst.confidence.clip(start + margin, stop - margin)
 
 
 def _to_host(*columns: Tensor) -> list[Tensor]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.binning import assign
+from certcal.binning import bin_indices
 from certcal.bounds._shared import Floats, Sample
 from certcal.bounds.concentration import DEVIATIONS, place_bets
 
@@ -140,7 +140,7 @@ def spread(z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str, ot
     of the grid for ``other``, rising, from its least to its largest value or beyond.
     """
     if z.size <= _FEW:
-        bin = assign(z, edges, closed)
+        bin = bin_indices(z, edges, closed)
         order = np.argsort(bin, kind="stable")
         gap = c.astype(np.float64) - z
         return Corners(np.ones(z.size), bin[order], gap[order], other[order])
@@ -151,7 +151,7 @@ def spread(z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str, ot
     count = np.zeros(shape)
     for start in range(0, z.size, _BLOCK):
         block = slice(start, start + _BLOCK)
-        values, bin, hit = z[block].astype(np.float64), assign(z[block], edges, closed), c[block].astype(np.int64)
+        values, bin, hit = z[block].astype(np.float64), bin_indices(z[block], edges, closed), c[block].astype(np.int64)
         low, width = ends[bin], (ends[1:] - ends[:-1])[bin]
         place = parts * np.divide(values - low, width, out=np.zeros(values.size), where=width > 0)
         cell = np.minimum(place.astype(np.int64), parts - 1)

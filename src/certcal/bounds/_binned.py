@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._base.checks import InputError, choice, failure_probability, positive, score_pair
-from certcal.binning import CLOSED, BinSums, assign, edges_for, sums
+from certcal.binning import CLOSED, BinSums, bin_indices, edges_for, sums
 from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, mean_limit, spread, stake_nodes, upper_limit
 from certcal.bounds._shared import FOLDS, Floats, check_seed, upper_bound
 from certcal.bounds.concentration import DEVIATIONS
@@ -91,7 +91,13 @@ def binned(
     >>> print(binned(z, rng.random(z.size) < z**2).text)  # the population's is 0.1667
     0.1871
     """
-    asked = asked_bins(confidence, correct, bins, delta, edges, closed, sample_weight, largest_weight)
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    return binned_of(z, c, delta, w=w, bins=bins, edges=edges, closed=closed, largest_weight=largest_weight)
+
+
+def binned_of(z: NDArray[Any], c: NDArray[np.uint8], delta: float, **options: Any) -> Bound:
+    """:func:`binned` of checked arrays, weights ``w`` among the options."""
+    asked = asked_bins(z, c, delta, **options)
     wagers, gaps, total = asked.wagers()
     n, observed = asked.z.size, float(np.abs(gaps).sum()) / total
     limit = upper_limit(wagers, asked.delta, n, asked.deviations)
@@ -147,7 +153,15 @@ def binned_lower(
     >>> print(binned_lower(z, rng.random(z.size) < z**2).text)  # the population's is 0.1667
     0.1654
     """
-    asked = asked_bins(confidence, correct, bins, delta, edges, closed, sample_weight, largest_weight)
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    return binned_lower_of(
+        z, c, delta, seed=seed, w=w, bins=bins, edges=edges, closed=closed, largest_weight=largest_weight
+    )
+
+
+def binned_lower_of(z: NDArray[Any], c: NDArray[np.uint8], delta: float, *, seed: int = 0, **options: Any) -> Bound:
+    """:func:`binned_lower` of checked arrays, weights ``w`` among the options."""
+    asked = asked_bins(z, c, delta, **options)
     settings = {**asked.settings, "seed": check_seed(seed)}
     given = asked.z, asked.c, asked.edges, asked.closed
     values = np.stack([gaps_with_past_signs(*given, order, asked.stakes) for order in orders(asked.z.size, seed)])
@@ -178,9 +192,10 @@ def binned_interval(
     0.1644 to 0.1881
     """
     half = failure_probability(delta, "delta") / 2
-    seed = {"seed": options.pop("seed")} if "seed" in options else {}
-    lower = binned_lower(confidence, correct, bins, half, **options, **seed)
-    return TwoSidedBound(lower, binned(confidence, correct, bins, half, **options))
+    seed = options.pop("seed", 0)
+    z, c, w = score_pair(confidence, correct, options.pop("sample_weight", None))
+    lower = binned_lower_of(z, c, half, seed=seed, w=w, bins=bins, **options)
+    return TwoSidedBound(lower, binned_of(z, c, half, w=w, bins=bins, **options))
 
 
 class _Asked(NamedTuple):
@@ -232,36 +247,36 @@ def gaps_with_past_signs(
 
     gaps, up = c - z.astype(np.float64), np.empty(z.size, np.bool_)
     weighted = gaps if stakes is None else gaps * stakes
-    signs_so_far(order, assign(z, edges, closed), weighted, edges.size - 1, up)
+    signs_so_far(order, bin_indices(z, edges, closed), weighted, edges.size - 1, up)
     return np.where(up, gaps, -gaps)
 
 
 def asked_bins(
-    confidence: Any,
-    correct: Any,
-    bins: int,
+    z: NDArray[Any],
+    c: NDArray[np.uint8],
     delta: Any,
-    edges: Any,
-    closed: str,
-    sample_weight: Any = None,
-    largest: Any = None,
+    *,
+    w: Floats | None = None,
+    bins: int = 15,
+    edges: Any = None,
+    closed: str = "left",
+    largest_weight: Any = None,
 ) -> _Asked:
-    """Checked samples and edges."""
+    """Checked samples with checked settings."""
     level = failure_probability(delta, "delta")
-    z, c, w = score_pair(confidence, correct, sample_weight)
     given = edges_for(bins, edges)
     settings: dict[str, Any] = {"bins": given.size - 1, "closed": choice(closed, CLOSED, "closed")}
     settings |= {} if edges is None else {"edges": "given"}
     if w is None:
-        if largest is not None:
+        if largest_weight is not None:
             raise InputError("largest_weight is given without sample_weight; pass the weights or leave it out")
         return _Asked(z, c, None, given, closed, level, NAME, _ASSUMPTIONS, settings)
     seen = float(w.max())
-    most = seen if largest is None else positive(largest, "largest_weight")
+    most = seen if largest_weight is None else positive(largest_weight, "largest_weight")
     if most < seen:
         index = int(np.argmax(w))
         raise InputError(f"sample_weight[{index}] is {seen:g}, above largest_weight = {most:g}; pass a larger limit")
-    limited = f"no weight in the population exceeds {most:g}{', the largest seen' if largest is None else ''}"
+    limited = f"no weight in the population exceeds {most:g}{', the largest seen' if largest_weight is None else ''}"
     settings |= {"largest weight": most, "effective samples": round(float(w.sum() ** 2 / np.square(w).sum()))}
     return _Asked(z, c, w / most, given, closed, level, WEIGHTED, (*_ASSUMPTIONS, limited), settings)
 

@@ -101,8 +101,21 @@ def bounded_variation(
     >>> print(bound.text, max(bound.terms, key=bound.terms.get))
     0.2132 denoising
     """
+    return bounded_variation_of(*check_pairs(scores, outcomes), delta, variation, form=form, folds=folds, seed=seed)
+
+
+def bounded_variation_of(
+    s: NDArray[Any],
+    y: NDArray[np.uint8],
+    delta: float,
+    variation: float = 1.0,
+    *,
+    form: str = "direct",
+    folds: int | None = None,
+    seed: int | None = None,
+) -> Bound:
+    """:func:`bounded_variation` of checked arrays."""
     delta = failure_probability(delta, "delta")
-    s, y = check_pairs(scores, outcomes)
     allowed = positive(variation, "variation", MOST_CHANGE)
     if choice(form, FORMS, "form") == "published":
         terms, settings = _published_terms(s, y, delta, allowed, 2 if folds is None else folds, seed or 0)

@@ -57,7 +57,7 @@ def ks(confidence: Any, correct: Any, delta: float = 0.05) -> Bound:
     >>> print(ks(z, rng.random(z.size) < z**2).text)  # the population's is 0.1667
     0.1871
     """
-    return _upper(KS, confidence, correct, delta, interval=False)
+    return ks_of(*score_pair(confidence, correct)[:2], delta)
 
 
 def kuiper(confidence: Any, correct: Any, delta: float = 0.05) -> Bound:
@@ -74,7 +74,7 @@ def kuiper(confidence: Any, correct: Any, delta: float = 0.05) -> Bound:
     >>> print(kuiper(z, rng.random(z.size) < z**2).text)  # the population's is 0.1667
     0.1871
     """
-    return _upper(KUIPER, confidence, correct, delta, interval=True)
+    return kuiper_of(*score_pair(confidence, correct)[:2], delta)
 
 
 def ks_lower(confidence: Any, correct: Any, delta: float = 0.05, *, seed: int = 0) -> Bound:
@@ -121,11 +121,20 @@ def kuiper_lower(confidence: Any, correct: Any, delta: float = 0.05, *, seed: in
     return _lower(KUIPER, confidence, correct, delta, seed, interval=True)
 
 
-def _upper(name: str, confidence: Any, correct: Any, delta: float, *, interval: bool) -> Bound:
+def ks_of(z: NDArray[Any], c: NDArray[np.uint8], delta: float) -> Bound:
+    """:func:`ks` of checked arrays."""
+    return _upper(KS, z, c, delta, interval=False)
+
+
+def kuiper_of(z: NDArray[Any], c: NDArray[np.uint8], delta: float) -> Bound:
+    """:func:`kuiper` of checked arrays."""
+    return _upper(KUIPER, z, c, delta, interval=True)
+
+
+def _upper(name: str, z: NDArray[Any], c: NDArray[np.uint8], delta: float, *, interval: bool) -> Bound:
     from certcal._kernels.capital import CELL, cut_cells, largest_mean_of_cuts
 
     level = failure_probability(delta, "delta")
-    z, c, _ = score_pair(confidence, correct)
     n, sample = z.size, in_order(z, c)
     cells = np.empty((min(n, 2 * _CELLS + 2), CELL))
     cells = cells[: cut_cells(sample.scores, sample.outcomes, -(-n // _CELLS), cells)]

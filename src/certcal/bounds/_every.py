@@ -8,27 +8,29 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import (
     InputError,
     choice,
     class_pair,
-    confidences,
-    correctness,
     failure_probability,
     flag,
     function,
     real,
+    score_pair,
     whole_number,
 )
 from certcal._base.json import PlainValues
-from certcal.bounds._binned import binned, binned_lower
-from certcal.bounds._bounded_variation import bounded_variation
-from certcal.bounds._cumulative import ks, kuiper
-from certcal.bounds._lipschitz import lipschitz
-from certcal.bounds._perturb import check_bandwidth, perturb, perturbed_assumption
+from certcal.bounds._binned import binned_lower_of, binned_of
+from certcal.bounds._bounded_variation import bounded_variation_of
+from certcal.bounds._cumulative import ks_of, kuiper_of
+from certcal.bounds._lipschitz import lipschitz_of
+from certcal.bounds._perturb import check_bandwidth, perturb_scores, perturbed_assumption
 from certcal.bounds._shared import average_terms
-from certcal.bounds._smooth import FORMS, smooth
+from certcal.bounds._smooth import FORMS, smooth_of
 from certcal.claims import Bound, Ledger, move_outward
 
 
@@ -61,7 +63,7 @@ def every_bound(
     {'bounded_variation': '0.0502', 'binned': '0.0218', 'binned_lower': '0.0000', 'ks': '0.0168', 'kuiper': '0.0176'}
     """
     level = failure_probability(delta, "delta")
-    functions = bound_functions(confidences(confidence), correctness(correct), **options)
+    functions = bound_functions(confidence, correct, **options)
     level = equal_share(level, len(functions)) if flag(joint, "joint") else level
     return {name: function(level) for name, function in functions.items()}
 
@@ -141,31 +143,27 @@ def bound_functions(
         for other in others:
             if first in given and other in given:
                 raise InputError(f"{first} and {other} exclude each other; leave one of them out")
-    z, found = confidence, dict[str, Callable[[float], Bound]]()
-    weights: dict[str, Any] = {}
-    if sample_weight is not None or largest_weight is not None:
-        weights = {"sample_weight": sample_weight, "largest_weight": largest_weight}
-    each: dict[str, Callable[..., Bound]] = {}
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    found: dict[str, Callable[[float], Bound]] = {}
+    upper: dict[str, Callable[..., Any]] = {}  # of checked scores, outcomes and a level
     if bandwidth is not None:
         h = check_bandwidth(bandwidth)
-        z, constant = perturb(confidence, h, seed, scale=scale), 0.5 / h
+        z, constant = perturb_scores(z, h, seed, scale), 0.5 / h
         if form != "published":
-            options: dict[str, Any] = {"bandwidth": h, "scale": scale, "form": form}
-            found["smooth"] = partial(_at, partial(smooth, **options), z, correct)
+            found["smooth"] = partial(smooth_of, z, c, bandwidth=h, scale=scale, form=form)  # pyright: ignore
     if constant is not None:
-        each["lipschitz"] = partial(lipschitz, constant=constant, scale=scale)
-    if sample_weight is None:
-        split = {"form": form, "seed": seed} if form == "published" else {}
-        each["bounded_variation"] = partial(bounded_variation, variation=variation, **split)
-    each["binned"] = partial(binned, bins=bins, closed=closed, **weights)
-    more = {"binned_lower": partial(binned_lower, bins=bins, closed=closed, seed=seed, **weights)}
-    more |= {"ks": ks, "kuiper": kuiper} if sample_weight is None else {}
-    found |= {name: partial(_at, function, z, correct) for name, function in (each | more).items()}
+        upper["lipschitz"] = partial(lipschitz_of, constant=constant, scale=scale)
+    if w is None:
+        split: dict[str, Any] = {"form": form, "seed": seed} if form == "published" else {}
+        upper["bounded_variation"] = partial(bounded_variation_of, variation=variation, **split)
+    options: dict[str, Any] = {"bins": bins, "closed": closed, "w": w, "largest_weight": largest_weight}
+    upper["binned"] = partial(binned_of, **options)
+    more: dict[str, Callable[..., Any]] = {"binned_lower": partial(binned_lower_of, seed=seed, **options)}
+    more |= {"ks": ks_of, "kuiper": kuiper_of} if w is None else {}
+    found |= {name: partial(function, z, c) for name, function in (upper | more).items()}
     if probabilities is not None:
-        found |= {
-            f"classwise_{name}": partial(_mean_over_classes, function, probabilities, labels)
-            for name, function in each.items()
-        }
+        p, y, _ = class_pair(probabilities, labels)
+        found |= {f"classwise_{name}": partial(_mean_over_classes, function, p, y) for name, function in upper.items()}
     if bandwidth is None:
         return found
     return {
@@ -174,12 +172,8 @@ def bound_functions(
     }
 
 
-def _at(function: Callable[..., Bound], z: Any, c: Any, delta: float) -> Bound:
-    return function(z, c, delta=delta)
-
-
-def _mean_over_classes(function: Callable[..., Bound], p: Any, labels: Any, delta: float) -> Bound:
-    return classwise(function, p, labels, delta).mean
+def _mean_over_classes(bound: Callable[..., Bound], p: NDArray[Any], y: NDArray[np.int64], delta: float) -> Bound:
+    return _of_classes(bound, p, y, failure_probability(delta, "delta")).mean
 
 
 def _of_perturbed(function: Callable[[float], Bound], noise: str, delta: float) -> Bound:
@@ -242,9 +236,14 @@ def classwise(
     function(bound, "bound", "pass a bound of certcal.bounds, such as binned")
     level = failure_probability(delta, "delta")
     p, y, _ = class_pair(probabilities, labels)
+    return _of_classes(partial(bound, **options), p, y, level)
+
+
+def _of_classes(bound: Callable[..., Bound], p: NDArray[Any], y: NDArray[np.int64], level: float) -> ClasswiseBounds:
     k = p.shape[1]
     share = equal_share(level, k)
-    found = tuple(bound(p[:, index].clip(0, 1), y == index, delta=share, **options) for index in range(k))
+    outcomes = ((y == index).view(np.uint8) for index in range(k))
+    found = tuple(bound(p[:, index].clip(0, 1), hit, delta=share) for index, hit in enumerate(outcomes))
     first = found[0]
     if not isinstance(first, Bound):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("bound gives estimates, which do not hold together; pass a bound, or another form of it")

@@ -12,7 +12,7 @@ from certcal._base.checks import failure_probability, kernel_float, read_only
 from certcal._base.threads import map_blocks
 from certcal.bounds._band import CalibrationBand, Floats
 from certcal.bounds._shared import check_pairs, in_order
-from certcal.bounds.concentration import clopper_pearson
+from certcal.bounds.concentration import binomial_limits
 from certcal.claims import Ledger
 
 Counts = NDArray[np.int64]
@@ -158,7 +158,7 @@ def _lower_limits(count: Counts, hits: Counts, delta: float) -> Floats:
         some = np.flatnonzero(k > known * n)
         some = some[betainc(k[some], n[some] - k[some] + 1, known[some]) < alpha]
         if some.size:
-            np.maximum.at(best, stop[some] - 1, clopper_pearson(k[some], n[some], alpha, "lower").lower)
+            np.maximum.at(best, stop[some] - 1, binomial_limits(k[some], n[some], alpha, "lower").lower)
             best = np.maximum.accumulate(best)
     return best
 

@@ -67,9 +67,16 @@ def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, 
     >>> print(bound.text)
     0.0163
     """
+    return lipschitz_of(*check_pairs(scores, outcomes), delta, constant, scale)
+
+
+def lipschitz_of(
+    s: NDArray[Any], y: NDArray[np.uint8], delta: float, constant: float, scale: str = "probability"
+) -> Bound:
+    """:func:`lipschitz` of checked arrays."""
     slope = positive(constant, "constant", MOST_CHANGE)
     level, on_log_odds = failure_probability(delta, "delta"), check_scale(scale) == "logit"
-    sample = in_order(*check_pairs(scores, outcomes))
+    sample = in_order(s, y)
     n = sample.scores.size
     begin, end = 0, n
     if on_log_odds:

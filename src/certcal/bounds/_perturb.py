@@ -75,8 +75,15 @@ def perturb(
     >>> perturb([0.001, 0.01, 0.5], 0.2, seed=1, scale="logit").round(4)
     array([0.0009, 0.0107, 0.5012])
     """
+    return perturb_scores(confidences(scores, "scores"), bandwidth, seed, scale)
+
+
+def perturb_scores(
+    scores: NDArray[Any], bandwidth: float, seed: int | np.random.Generator = 0, scale: str = "probability"
+) -> Floats:
+    """:func:`perturb` of checked scores."""
     on_log_odds = check_scale(scale) == "logit"
-    s = confidences(scores, "scores").astype(np.float64, copy=False)
+    s = scores.astype(np.float64, copy=False)
     h = check_bandwidth(bandwidth)
     generator = seed if isinstance(seed, np.random.Generator) else np.random.default_rng([check_seed(seed), NOISE])
     uniform = generator.random(s.size)

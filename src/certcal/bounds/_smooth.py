@@ -196,18 +196,36 @@ def smooth(
     >>> [name for name, size in bound.terms.items()]
     ['surrogate gap', 'bias', 'draw of the outcomes', 'draw of the scores']
     """
+    s, y = check_pairs(scores, outcomes)
+    given: dict[str, Any] = {"form": form, "folds": folds, "seed": seed, "smoothing": smoothing, "scale": scale}
+    return smooth_of(s, y, delta, bandwidth, perturb=perturb, **given)
+
+
+def smooth_of(
+    s: NDArray[Any],
+    y: NDArray[np.uint8],
+    delta: float,
+    bandwidth: float,
+    *,
+    form: str = "direct",
+    folds: int | None = None,
+    seed: int = 0,
+    smoothing: float | None = None,
+    perturb: bool = False,
+    scale: str = "probability",
+) -> Bound | Unproved:
+    """:func:`smooth` of checked arrays."""
     level, h = failure_probability(delta, "delta"), _perturb.check_bandwidth(bandwidth)
     choice(form, FORMS, "form")
     if check_scale(scale) == "logit" and form != "direct":
         raise InputError(f"form is {form!r}, which is for noise on the probability scale; pass form='direct'")
     width = None if smoothing is None else positive(smoothing, "smoothing")
-    s, y = check_pairs(scores, outcomes)
     start = check_seed(seed)
     if form == "direct" and folds is not None:
         raise InputError(f"folds is {folds}, but nothing is split in this form; leave it out or pass form='repaired'")
     count = 1 if form == "direct" else check_folds(2 if folds is None else folds, s.size)
     if flag(perturb, "perturb"):
-        s = _perturb.perturb(s, h, start, scale=scale)
+        s = _perturb.perturb_scores(s, h, start, scale)
     elif scale == "logit" and s.dtype != np.float64:
         raise InputError(
             f"scores are {s.dtype}, in which log-odds near 0 and 1 are too coarse; pass perturbed scores as float64"

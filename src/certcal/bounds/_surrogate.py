@@ -15,7 +15,7 @@ from certcal.bounds import _perturb
 from certcal.bounds._band import CalibrationBand, Floats
 from certcal.bounds._isotonic_band import OUTCOMES
 from certcal.bounds._shared import check_pairs, check_seed
-from certcal.bounds.concentration import clopper_pearson
+from certcal.bounds.concentration import binomial_limits
 from certcal.claims import short_text
 
 # What a straight line between two places may be off by, and how many places there are at most.
@@ -92,7 +92,7 @@ def surrogate(
     if flag(perturb, "perturb"):
         if bandwidth is None:
             raise InputError("perturb needs a bandwidth; pass it in place of constant, or perturb=False")
-        s = _perturb.perturb(s, _perturb.check_bandwidth(bandwidth), start)
+        s = _perturb.perturb_scores(s, bandwidth, start)
     return _band(s.astype(np.float64, copy=False), y, slopes, level)
 
 
@@ -121,7 +121,7 @@ def _band(s: Floats, y: NDArray[np.uint8], slopes: Slopes, delta: float) -> Cali
     several, which = np.unique(np.stack((start[used], stop[used])), axis=1, return_inverse=True)
     size, hits = (np.concatenate(([0], np.cumsum(each))) for each in (cells.count, cells.correct_sum.astype(np.int64)))
     m, k = (each[several[1]] - each[several[0]] for each in (size, hits))
-    limits = clopper_pearson(k, m, delta / max(1, m.size) * (1 - 1e-12), identical=False)
+    limits = binomial_limits(k, m, delta / max(1, m.size) * (1 - 1e-12), identical=False)
     lower, upper, estimate = np.zeros(places.size), np.ones(places.size), np.full(places.size, np.nan)
     lower[used], upper[used] = limits.lower[which] - bias[used], limits.upper[which] + bias[used]
     estimate[used] = (k / m)[which]

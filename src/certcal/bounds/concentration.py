@@ -87,6 +87,13 @@ def clopper_pearson(
     counts, draws = _together(count=_whole(count, "count"), n=_whole(n, "n"))
     if np.any(draws < 1) or np.any(counts < 0) or np.any(counts > draws):
         raise InputError("count must be from 0 to n and n at least 1; pass successes and draws in this order")
+    return binomial_limits(counts, draws, alpha, side, identical=identical)
+
+
+def binomial_limits(
+    counts: NDArray[Any], draws: NDArray[Any], alpha: float, side: str = "both", *, identical: bool = True
+) -> Limits:
+    """:func:`clopper_pearson` of checked counts, two arrays of one shape."""
     level = _level(alpha, side) if flag(identical, "identical") else min(_level(alpha, side), 0.25)
     if level < _LEAST:
         raise InputError(f"alpha is {alpha:g}; below {_LEAST:g} binomial tails lose their digits: pass a larger one")

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import bin_count
-from certcal.binning import BinTable, assign, edges_for, mass_edges, sums
+from certcal.binning import BinTable, bin_indices, edges_for, mass_edges, sums
 from certcal.claims import Interval
 
 Floats = NDArray[np.float64]
@@ -369,7 +369,7 @@ class BinNoise:
             own, seen, calm = each * (rate * (1 - rate) + within), each * gap**2, each * z * (1 - z)
             seen += own
         else:
-            where, (scores, outcomes) = assign(evidence.arrays[0], table.edges, table.closed), evidence.scores
+            where, (scores, outcomes) = bin_indices(evidence.arrays[0], table.edges, table.closed), evidence.scores
             residual, heavy = outcomes - scores, (evidence.weight / table.total) ** 2
             centred = residual - (table.gap_sum / np.where(used, table.weight, 1))[where]
             own, seen, calm = (
@@ -527,7 +527,7 @@ def _resolution(evidence: Evidence, _: float, tail: float, settings: Mapping[str
 def _within(evidence: Evidence, value: float, tail: float, settings: Mapping[str, Any]) -> Ends:
     """A mean of (z - mean z)² - 2 (z - mean z) (c - mean c), the means being those of the bin."""
     table = evidence.bins(settings)
-    where = assign(evidence.arrays[0], table.edges, table.closed)
+    where = bin_indices(evidence.arrays[0], table.edges, table.closed)
     z, c = evidence.scores
     divisor = np.where(table.weight > 0, table.weight, 1)
     off, out = z - (table.confidence_sum / divisor)[where], c - (table.correct_sum / divisor)[where]

@@ -26,8 +26,10 @@ from certcal.metrics.registry import (
     MetricEntry,
     OfBins,
     OfClasses,
+    OfExtremes,
     OfKernelSums,
     OfPart,
+    OfSamples,
     check_names,
     metric_name,
     table_rows,
@@ -297,6 +299,8 @@ class _Shared:
                 return of(self.part(make))
             case MeanOf(losses):
                 return scores.weighted_mean(losses(*arrays, **options, **settings), self.w)
+            case OfSamples(of) | OfExtremes(_, of) if of is not None:
+                return of(*arrays, self.w)
             case _:
                 return entry.function(*arrays, sample_weight=self.w, **settings, **options)
 

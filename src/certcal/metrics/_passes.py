@@ -347,7 +347,7 @@ class StreamedPart:
         task = self.stream.task
         for entry, count in table_rows(self.request.counts, task):
             match entry.form:
-                case OfExtremes(of):
+                case OfExtremes(of, _):
                     further[entry.name, None] = of(low, high)
                 case OfBins(of, False, True) if count is not None:
                     further[entry.name, count] = of(self.masses[count].table(), **entry.options)

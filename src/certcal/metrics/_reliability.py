@@ -57,6 +57,33 @@ class Reliability(NotebookCard):
     band: str = "none"
     isotonic: CalibrationBand | None = None
 
+    @classmethod
+    def of(
+        cls,
+        z: NDArray[Any],
+        c: NDArray[np.uint8],
+        w: Floats | None,
+        edges: Floats,
+        closed: str = "left",
+        band: str = "joint",
+        level: float = 0.95,
+    ) -> Reliability:
+        """:func:`reliability` of checked arrays and settings."""
+        check_band(band, level)
+        table = sums(z, c, w, edges, closed)
+        if band != "isotonic":
+            return with_band(table, band, level)
+        if w is not None:
+            reason = "the isotonic band needs samples of equal weight"
+            raise InputError(reason, argument="band", remedy="choose another one, or leave the weights out")
+        from certcal.bounds import isotonic_band
+
+        found = isotonic_band(z, c, 1 - level)
+        lower, upper = np.full((2, table.count.size), np.nan)
+        used = table.count > 0
+        lower[used], upper[used] = found.at(np.clip(table.mean_confidence[used], 0, 1))
+        return cls(table, ece_of(table), lower, upper, level, band, found)
+
     @property
     def beyond(self) -> NDArray[np.int8]:
         """Per bin 1 where the band lies above the mean confidence, -1 where it lies below it, else 0.
@@ -157,21 +184,8 @@ def reliability(
     >>> prepared.beyond.tolist()
     [0, -1]
     """
-    check_band(band, level)
-    z, c, w = score_pair(confidence, correct, sample_weight)
-    table = sums(z, c, w, edges_for(bins, edges), choice(closed, CLOSED, "closed"))
-    if band != "isotonic":
-        return with_band(table, band, level)
-    if w is not None:
-        reason = "the isotonic band needs samples of equal weight"
-        raise InputError(reason, argument="band", remedy="choose another one, or leave the weights out")
-    from certcal.bounds import isotonic_band
-
-    found = isotonic_band(z, c, 1 - level)
-    lower, upper = np.full((2, table.count.size), np.nan)
-    used = table.count > 0
-    lower[used], upper[used] = found.at(np.clip(table.mean_confidence[used], 0, 1))
-    return Reliability(table, ece_of(table), lower, upper, level, band, found)
+    samples = score_pair(confidence, correct, sample_weight)
+    return Reliability.of(*samples, edges_for(bins, edges), choice(closed, CLOSED, "closed"), band, level)
 
 
 def check_band(band: str, level: float) -> None:
@@ -191,10 +205,10 @@ def with_band(table: BinTable, band: str, level: float) -> Reliability:
     alpha *= 1 - 1e-12
     lower, upper = np.full((2, table.count.size), np.nan)
     if np.array_equal(table.weight, table.count) and np.array_equal(table.squared_weight, table.count):
-        from certcal.bounds import clopper_pearson
+        from certcal.bounds.concentration import binomial_limits
 
         hits = np.rint(table.correct_sum[used]).astype(np.int64)
-        lower[used], upper[used] = clopper_pearson(hits, table.count[used], alpha, identical=False)
+        lower[used], upper[used] = binomial_limits(hits, table.count[used], alpha, identical=False)
     else:
         width = np.sqrt(math.log(2 / alpha) / 2 * table.squared_weight[used]) / table.weight[used] + 1e-12
         lower[used] = np.maximum(table.accuracy[used] - width, 0)

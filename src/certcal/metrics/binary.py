@@ -265,7 +265,11 @@ def observed_expected_ratio(scores: Any, outcomes: Any, *, sample_weight: Any = 
     >>> observed_expected_ratio([0.25, 0.25, 0.5, 1.0], [0, 0, 0, 1])
     0.5
     """
-    s, y, w = binary_pair(scores, outcomes, sample_weight)
+    return ratio_of(*binary_pair(scores, outcomes, sample_weight))
+
+
+def ratio_of(s: NDArray[Any], y: NDArray[np.uint8], w: Floats | None) -> float:
+    """:func:`observed_expected_ratio` of checked arrays."""
     return _ratio(weighted_mean(y, w), weighted_mean(s.astype(np.float64), w))
 
 
@@ -349,7 +353,11 @@ def spiegelhalter_z(scores: Any, outcomes: Any, *, sample_weight: Any = None) ->
     >>> round(spiegelhalter_z([0.1, 0.2, 0.8, 0.9], [0, 1, 1, 0]), 6)
     2.083333
     """
-    s, y, w = binary_pair(scores, outcomes, sample_weight)
+    return spiegelhalter_z_of(*binary_pair(scores, outcomes, sample_weight))
+
+
+def spiegelhalter_z_of(s: NDArray[Any], y: NDArray[np.uint8], w: Floats | None) -> float:
+    """:func:`spiegelhalter_z` of checked arrays."""
     z = s.astype(np.float64)
     tilt = 1 - 2 * z
     gap, variance = (y - z) * tilt, tilt * tilt * z * (1 - z)
@@ -369,7 +377,12 @@ def spiegelhalter_p(scores: Any, outcomes: Any, *, sample_weight: Any = None) ->
     >>> round(spiegelhalter_p([0.1, 0.2, 0.8, 0.9], [0, 1, 1, 0]), 6)
     0.037221
     """
-    return math.erfc(abs(spiegelhalter_z(scores, outcomes, sample_weight=sample_weight)) / math.sqrt(2))
+    return spiegelhalter_p_of(*binary_pair(scores, outcomes, sample_weight))
+
+
+def spiegelhalter_p_of(s: NDArray[Any], y: NDArray[np.uint8], w: Floats | None) -> float:
+    """:func:`spiegelhalter_p` of checked arrays."""
+    return math.erfc(abs(spiegelhalter_z_of(s, y, w)) / math.sqrt(2))
 
 
 # ----------------------------------------------------------------------------------------------------------- intervals

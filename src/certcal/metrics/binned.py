@@ -141,7 +141,12 @@ def sweep_ece(confidence: Any, correct: Any, *, sample_weight: Any = None) -> fl
     >>> round(sweep_ece([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]), 12)
     0.2
     """
-    return ece_of(sweep_table(*score_pair(confidence, correct, sample_weight)))
+    return sweep_ece_of(*score_pair(confidence, correct, sample_weight))
+
+
+def sweep_ece_of(z: NDArray[Any], c: NDArray[np.uint8], w: NDArray[np.float64] | None) -> float:
+    """:func:`sweep_ece` of checked arrays."""
+    return ece_of(sweep_table(z, c, w))
 
 
 def sweep_table(z: NDArray[Any], c: NDArray[np.uint8], w: NDArray[np.float64] | None) -> BinTable:

@@ -36,8 +36,12 @@ def ks_error(confidence: Any, correct: Any, *, sample_weight: Any = None) -> flo
     >>> ks_error([0.25, 0.75], [0, 0])
     0.5
     """
-    samples = score_pair(confidence, correct, sample_weight)
-    low, high = extremes(lambda: [samples], spread=False)
+    return ks_error_of(*score_pair(confidence, correct, sample_weight))
+
+
+def ks_error_of(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None = None) -> float:
+    """:func:`ks_error` of checked arrays."""
+    low, high = extremes(lambda: [(z, c, w)], spread=False)
     return max(high, -low)
 
 
@@ -52,8 +56,12 @@ def kuiper_error(confidence: Any, correct: Any, *, sample_weight: Any = None) ->
     >>> kuiper_error([0.25, 0.75], [0, 1])
     0.125
     """
-    samples = score_pair(confidence, correct, sample_weight)
-    low, high = extremes(lambda: [samples], spread=True)
+    return kuiper_error_of(*score_pair(confidence, correct, sample_weight))
+
+
+def kuiper_error_of(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None = None) -> float:
+    """:func:`kuiper_error` of checked arrays."""
+    low, high = extremes(lambda: [(z, c, w)], spread=True)
     return high - low
 
 

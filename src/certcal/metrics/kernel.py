@@ -260,11 +260,14 @@ def mmce(confidence: Any, correct: Any, *, width: float = 0.4, sample_weight: An
     >>> round(mmce([0.5, 0.9], [1, 0]), 12) == round(math.sqrt(0.265 - 0.225 * math.exp(-1)), 12)
     True
     """
-    length = positive(width, "width")
-    z, c, w = score_pair(confidence, correct, sample_weight)
-    values = kernel_float(z)
+    return mmce_of(*score_pair(confidence, correct, sample_weight), positive(width, "width"))
+
+
+def mmce_of(z: NDArray[Any], c: NDArray[np.uint8], w: NDArray[np.float64] | None, length: float = 0.4) -> float:
+    """:func:`mmce` of checked arrays."""
     from certcal._kernels import moments as kernels
 
+    values = kernel_float(z)
     if w is not None:
         total = ExactSum()
         total.add(w)

@@ -52,6 +52,8 @@ SECTION_NAMES = {"binary": {"Accuracy": "Rates and discrimination"}}
 class OfSamples:
     """Of all samples at once: left out where tables are streamed."""
 
+    of: Callable[..., float] | None = None
+
 
 @dataclass(frozen=True)
 class OfBins:
@@ -76,6 +78,7 @@ class OfExtremes:
     """Of the lowest and the highest value of the cumulative deviation."""
 
     of: Callable[[float, float], float]
+    of_samples: Callable[..., float]
 
 
 @dataclass(frozen=True)
@@ -398,6 +401,7 @@ _ENTRIES = (
         "As ECE with equal-mass bins, with as many bins as keep the accuracies rising.",
         _BINS,
         5,
+        OfSamples(binned.sweep_ece_of),
         by_kind=_binary("As ECE with equal-mass bins, with as many bins as keep the observed rates rising."),
         interval=intervals.SWEEP_ECE,
     ),
@@ -409,7 +413,7 @@ _ENTRIES = (
         "confidences, divided by the number of samples. No bins are chosen.",
         _WHOLE,
         2,
-        OfExtremes(lambda low, high: max(high, -low)),
+        OfExtremes(lambda low, high: max(high, -low), cumulative.ks_error_of),
         short="KS",
         headline=7,
         by_kind=_binary(
@@ -425,7 +429,7 @@ _ENTRIES = (
         "The range of the same running sum: the largest miscalibration of any interval of confidences.",
         _WHOLE,
         3,
-        OfExtremes(lambda low, high: high - low),
+        OfExtremes(lambda low, high: high - low, cumulative.kuiper_error_of),
         by_kind=_binary("The range of the same running sum: the largest miscalibration of any interval of scores."),
         interval=intervals.RANGE,
     ),
@@ -464,6 +468,7 @@ _ENTRIES = (
         "tells correct from expected.",
         _WHOLE,
         5,
+        OfSamples(kernel.mmce_of),
         by_kind=_binary(
             "A kernel compares all pairs of samples; the value is zero only when no smooth function of the score "
             "tells outcomes from what the scores expect."
@@ -511,6 +516,7 @@ _ENTRIES = (
         "half.",
         _RATES,
         3,
+        OfSamples(scores.auroc_of),
         better="higher",
         short="AUROC",
         headline=9,
@@ -596,6 +602,7 @@ _ENTRIES = (
         "on the whole.",
         _RISKS,
         3,
+        OfSamples(binary.ratio_of),
         better="neither",
         short="O/E",
         headline=12,
@@ -645,6 +652,7 @@ _ENTRIES = (
         "scores are too extreme.",
         _RISKS,
         7,
+        OfSamples(binary.spiegelhalter_z_of),
         better="neither",
         test=True,
         tasks=("binary",),
@@ -657,6 +665,7 @@ _ENTRIES = (
         "against calibration; large ones do not show it.",
         _RISKS,
         8,
+        OfSamples(binary.spiegelhalter_p_of),
         better="neither",
         test=True,
         tasks=("binary",),

@@ -371,7 +371,11 @@ def auroc(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
     >>> auroc([0.9, 0.8, 0.3, 0.8], [1, 1, 0, 0])
     0.875
     """
-    z, c, w = score_pair(confidence, correct, sample_weight)
+    return auroc_of(*score_pair(confidence, correct, sample_weight))
+
+
+def auroc_of(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> float:
+    """:func:`auroc` of checked arrays."""
     right = c.view(np.bool_)
     good, bad = z[right], z[~right]
     if w is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.assumptions import BATCH, NOISE, SPLIT, fixed, own_kind
-from certcal._base.checks import InputError, choice, failure_probability, to_numpy, whole_number
+from certcal._base.checks import InputError, bin_count, choice, failure_probability, to_numpy, whole_number
 from certcal._base.notebook import Card, CardTable, NotebookCard
+from certcal.binning import CLOSED, edges_for
 from certcal.claims import Certificate, Ledger, round_outward, short_text
 from certcal.smoothing._bands import lower_limits, radii_of_limits
 from certcal.smoothing._counts import Counts
@@ -30,7 +32,8 @@ from certcal.smoothing._kinds import (
 
 if TYPE_CHECKING:
     from certcal.smoothing._diagnostics import Widths
-    from certcal.worst_case import CertifiedSummary, WorstCase
+    from certcal.worst_case import CertifiedSummary
+    from certcal.worst_case.intervals import Intervals
 
 Floats = NDArray[np.float64]
 
@@ -151,6 +154,13 @@ class Certificates(NotebookCard):
         """Mean width of the certified samples' intervals; None when there are none."""
         return float(np.mean((self.upper - self.lower)[self.certified])) if self.n_certified else None
 
+    @cached_property
+    def intervals(self) -> Intervals:
+        """The intervals as worst cases read them, checked when they are first asked for."""
+        from certcal.worst_case.intervals import check_intervals
+
+        return check_intervals(self.lower, self.upper, self.correct, self.certified)
+
     def widths(self) -> Widths | None:
         """How wide the certified samples' intervals are; None when there are none."""
         from certcal.smoothing._diagnostics import widths_of
@@ -190,19 +200,9 @@ class Certificates(NotebookCard):
         The bounds on the population pay for certificates that fail with probability ``ledger.spent`` each. ``edges``,
         ``chosen`` and ``adaptive`` are passed on. The calibration error is :meth:`claim`.
         """
-        from certcal.worst_case import certify
+        from certcal.worst_case import CertifiedSummary
 
-        found = certify(
-            self.lower,
-            self.upper,
-            self.correct,
-            certified=self.certified,
-            bins=bins,
-            closed=closed,
-            delta=delta,
-            alpha=self.ledger.spent,
-            **edges,
-        )
+        found = CertifiedSummary.of(self.intervals, bins, closed, delta, self.ledger.spent, **edges)
         return found.called("calibration_error", IF_ALL_HOLD)
 
     def select(self, rows: Any) -> Certificates:
@@ -308,24 +308,23 @@ class Certificates(NotebookCard):
             Whether to claim the equal-mass calibration error with edges recomputed after the attack instead. K failing
             samples move the ranks of the others, and edges may then be K ranks further out.
         """
-        from certcal.worst_case import calibration_error, equal_mass_error
+        from certcal.worst_case.calibration import calibration_error_of
+        from certcal.worst_case.equal_mass import equal_mass_error_of
+        from certcal.worst_case.intervals import check_intervals
 
         samples = self.counted(samples)
         if delta is None:
             delta = self.alpha / 3 if self.accounting == "published" else self.alpha
         failed = None if self.familywise else self.failures(delta, samples)
-        binned: dict[str, Any] = {"bins": bins, "closed": closed}
-        error: Any = calibration_error
+        intervals, side = self.intervals, choice(closed, CLOSED, "closed")
+        if not self.n_certified:  # all samples are free, and correct ones are as bad as free samples get
+            intervals = check_intervals(self.lower, self.upper, np.ones(self.n, np.uint8))
         if adaptive:
-            error = equal_mass_error
-            binned |= {"failing": 0 if failed is None else min(failed.count, failed.n), "trials": 0}
-        elif edges is not None:
-            binned["edges"] = edges
-        if self.n_certified:
-            found = error(self.lower, self.upper, self.correct, certified=self.certified, **binned)
-            worst: WorstCase = found if samples == "certified" else found.all_samples or found
+            lost = 0 if failed is None else min(failed.count, failed.n)
+            worst = equal_mass_error_of(intervals, bin_count(bins), side, failing=lost, trials=0)
         else:
-            worst = error(self.lower, self.upper, np.ones(self.n, np.uint8), **binned)
+            worst = calibration_error_of(intervals, edges_for(bins, edges), side)
+        worst = worst if samples == "certified" else worst.all_samples or worst
         of = CONFIDENCE if self.recalibration is None else f"a map of the {CONFIDENCE}"
         settings: dict[str, Any] = {"confidence": of, "intervals": self.confidence}
         settings |= {"bins": bins if edges is None else len(edges) - 1, "closed": closed, "samples": samples}

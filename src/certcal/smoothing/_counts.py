@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -159,8 +160,12 @@ class Counts:
 
     def select(self, rows: Any) -> Counts:
         """Those of the samples at positions, or where a mask is set; at least one."""
-        arrays = {name: getattr(self, name)[rows] for name in _PER_SAMPLE}
-        return replace(self, **arrays)
+        chosen = copy(self)  # what is checked stays checked
+        for name in _PER_SAMPLE:
+            object.__setattr__(chosen, name, np.ascontiguousarray(getattr(self, name)[rows]))
+        if chosen.draws.ndim != 1 or not chosen.draws.size:
+            raise InputError("rows picks no samples; pass a mask or positions of at least one")
+        return chosen
 
     def confidence_estimates(self) -> ConfidenceEstimates:
         """Smoothed confidence of every sample at its own input, without a perturbation: an estimate, not a guarantee.

@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import choice, failure_probability
-from certcal.binning import CLOSED, assign, edges_for
-from certcal.bounds import clopper_pearson
+from certcal.binning import CLOSED, bin_indices, edges_for, equal_width_edges
+from certcal.bounds.concentration import binomial_limits
 from certcal.claims import Certificate, Ledger
 from certcal.smoothing._bands import HistogramRows, Side, shift, tight_above
 from certcal.smoothing._certificates import (
@@ -53,7 +53,9 @@ from certcal.smoothing._certificates import (
 from certcal.smoothing._counts import Counts
 from certcal.smoothing._kinds import DEFAULT_KIND, CertificateKind, equal_draws, holds_at_all_radii, kind_name, kind_of
 from certcal.smoothing._tangent import lines
-from certcal.worst_case import PooledEnds, calibration_error, pooled_calibration_error
+from certcal.worst_case import PooledEnds, pooled_calibration_error
+from certcal.worst_case.calibration import calibration_error_of
+from certcal.worst_case.intervals import Intervals
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -173,7 +175,7 @@ def _membership(counts: Counts, radius: float, delta: float) -> tuple[NDArray[np
 
     level = prediction_level(delta, len(counts))
     certified = np.nan_to_num(certified_radii(counts, level), nan=-1.0) >= radius
-    possible = np.asarray(clopper_pearson(counts.votes, counts.draws, level, side="upper").upper)
+    possible = np.asarray(binomial_limits(counts.votes, counts.draws, level, side="upper").upper)
     return certified, certified | (possible >= float(ndtr(radius / counts.sigma)))
 
 
@@ -274,8 +276,9 @@ def _chosen_ends(
 ) -> NDArray[np.int8]:
     """The ends that the worst case of these intervals takes: -1 the lower, 1 the upper one, 0 an edge of a bin."""
     low, high = np.minimum(lower, upper).clip(0, 1), np.maximum(lower, upper).clip(0, 1)
-    signs = np.asarray(calibration_error(low[likely], high[likely], correct[likely], bins).signs)
-    first, last = (assign(each, edges_for(bins, None), "left") for each in (low, high))
+    edges, right = equal_width_edges(bins), correct[likely].view(np.uint8)
+    signs = np.asarray(calibration_error_of(Intervals(low[likely], high[likely], right, None), edges, "left").signs)
+    first, last = (bin_indices(each, edges) for each in (low, high))
     wanted = np.where(correct, 1, -1)
     # How many bins up to each have the wanted sign; a correct sample wants '+' at its lower end.
     plus, minus = (np.concatenate(([0], np.cumsum(signs == sign))) for sign in (1, -1))

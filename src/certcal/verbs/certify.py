@@ -276,8 +276,10 @@ def _of_counts(
     kinds, several = settings.confidence, len(settings.confidence) > 1
     radii = settings.radii or default_radii(counts, alpha, settings.familywise)
     # How far the unasked radii go depends on the votes: alpha is shared among all that the most votes would reach.
-    most = replace(counts, votes=counts.draws)
-    reached = len(settings.radii or default_radii(most, alpha, settings.familywise)) if settings.together else 1
+    reached = 1
+    if settings.together:
+        most = replace(counts, votes=counts.draws)
+        reached = len(settings.radii or default_radii(most, alpha, settings.familywise))
     placed = settings.placed(counts.confidence_estimates().values if settings.edges == "equal-mass" else None)
     lines: list[CertifiedAt] = []
     progress.stage("certifying", len(radii) * len(kinds))

@@ -13,6 +13,7 @@ from certcal._base.json import PlainValues
 from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted
+from certcal.binning import equal_width_edges, sums
 from certcal.claims import Bound, Estimate
 from certcal.data import (
     DoesNotFit,
@@ -485,18 +486,18 @@ def bound_method(bound: Bound) -> str:
 
 
 def _decision_curve(predictions: Predictions, level: float) -> DecisionCurve:
-    from certcal.metrics import decision_curve
+    from certcal.metrics.decision import DecisionCurve, threshold_edges
 
-    weight = predictions.sample_weight
-    return decision_curve(predictions.confidence, predictions.correct, level=level, sample_weight=weight)
+    p = predictions
+    return DecisionCurve.of(sums(p.confidence, p.correct, p.sample_weight, threshold_edges()), level)
 
 
 def _group(name: str, predictions: Predictions, settings: MeasureSettings) -> MeasuredGroup:
     """Measure predictions and prepare their diagram."""
+    from certcal.metrics import Reliability
     from certcal.metrics import measure as measurements
-    from certcal.metrics import reliability
 
-    shared: Any = {"closed": settings.closed, "level": settings.level}
+    w = predictions.sample_weight
     found: Measurements = measurements(
         predictions,
         bins=settings.bins,
@@ -504,17 +505,12 @@ def _group(name: str, predictions: Predictions, settings: MeasureSettings) -> Me
         bootstrap=settings.bootstrap,
         seed=settings.seed,
         threshold=settings.threshold,
-        **shared,
+        closed=settings.closed,
+        level=settings.level,
     )
-    prepared = reliability(
-        predictions.confidence,
-        predictions.correct,
-        bins=settings.diagram_bins,
-        sample_weight=predictions.sample_weight,
-        band=settings.band,
-        **shared,
-    )
-    w = predictions.sample_weight
+    edges = equal_width_edges(settings.diagram_bins)
+    diagram = settings.closed, settings.band, settings.level
+    prepared = Reliability.of(predictions.confidence, predictions.correct, w, edges, *diagram)
     effective = None if w is None else float(w.sum() ** 2 / (w @ w))
     return MeasuredGroup(name, len(predictions), found.rows, prepared, effective_n=effective)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from certcal.worst_case._calibration import SignProgram, calibration_error
-from certcal.worst_case._equal_mass import any_edges_error, equal_mass_error
 from certcal.worst_case._information import Information, information
 from certcal.worst_case._ks import ks_error
 from certcal.worst_case._mce import mce
@@ -12,6 +10,8 @@ from certcal.worst_case._population import population_bound
 from certcal.worst_case._result import CertifiedValue, WorstCase
 from certcal.worst_case._scores import brier_score, nll
 from certcal.worst_case._summary import CertifiedRange, CertifiedSummary, certify
+from certcal.worst_case.calibration import SignProgram, calibration_error
+from certcal.worst_case.equal_mass import any_edges_error, equal_mass_error
 
 __all__ = [
     "MOST_POOLED_BINS",

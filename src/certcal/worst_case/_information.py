@@ -31,7 +31,7 @@ from certcal._base.json import PlainValues
 from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal.claims import move_outward, round_outward, these_samples
 from certcal.worst_case._result import CertifiedValue, WorstCase
-from certcal.worst_case._scores import brier_score
+from certcal.worst_case._scores import brier_score_of
 from certcal.worst_case.intervals import Intervals, check_intervals
 
 UNDEFINED = "undefined"
@@ -195,7 +195,7 @@ def information(lower: Any, upper: Any, correct: Any, *, certified: Any = None) 
     if intervals.certified_count == 0:
         return taken_apart(None, None)
     kept = intervals.only_certified()
-    return taken_apart(brier_score(*kept.arrays), kept)
+    return taken_apart(brier_score_of(kept), kept)
 
 
 def taken_apart(brier: WorstCase | None, kept: Intervals | None) -> Information:

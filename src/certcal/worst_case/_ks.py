@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.select import running_shares
-from certcal.metrics import ks_error as plain_ks_error
+from certcal.metrics.cumulative import ks_error_of as ks_error_of_samples
 from certcal.worst_case._result import WorstCase, outward
 from certcal.worst_case.intervals import Intervals, check_intervals
 
@@ -47,7 +47,10 @@ def ks_error(lower: Any, upper: Any, correct: Any, *, certified: Any = None, bes
     >>> round(ks_error([0.25, 0.5], [0.75, 0.5], [1, 0]).value, 12)
     0.375
     """
-    intervals = check_intervals(lower, upper, correct, certified)
+    return ks_error_of(check_intervals(lower, upper, correct, certified), best)
+
+
+def ks_error_of(intervals: Intervals, best: bool = False) -> WorstCase:
     kept = intervals.only_certified()
     if best:
         return _best(kept, intervals)
@@ -139,7 +142,7 @@ def _best(kept: Intervals, intervals: Intervals) -> WorstCase:
     tried = [np.clip(low + share * (high - low), low, high) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
     # A common level for all samples makes the sums cancel as far as the intervals allow.
     tried += [np.clip(level, low, high) for level in (float(kept.correct.mean()), 0.5)]
-    value, z = min(((plain_ks_error(z, kept.correct), z) for z in tried), key=lambda pair: pair[0])
+    value, z = min(((ks_error_of_samples(z, kept.correct), z) for z in tried), key=lambda pair: pair[0])
     return WorstCase(
         "KS error",
         value,

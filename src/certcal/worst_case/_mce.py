@@ -51,11 +51,13 @@ def mce(
     0.75
     """
     intervals = check_intervals(lower, upper, correct, certified)
-    side = choice(closed, CLOSED, "closed")
-    given = edges_for(bins, edges)
-    settings = {"bins": given.size - 1, "closed": side}
+    return mce_of(intervals, edges_for(bins, edges), choice(closed, CLOSED, "closed"))
+
+
+def mce_of(intervals: Intervals, edges: Floats, closed: str) -> WorstCase:
+    settings = {"bins": edges.size - 1, "closed": closed}
     kept = intervals.only_certified()
-    search = _Search(kept, Bins.build(given, side, kept.lower.dtype))
+    search = _Search(kept, Bins.build(edges, closed, kept.lower.dtype))
     found = search.best(0)
     everything = None
     if intervals.certified is not None:

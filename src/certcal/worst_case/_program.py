@@ -214,12 +214,17 @@ class Program:
             if program.group(arrays, copies):
                 return program, Intervals(*(copies or arrays), None)
         intervals = check_intervals(lower, upper, correct, certified, own)
+        return cls.of(intervals, edges, closed), intervals
+
+    @classmethod
+    def of(cls, intervals: Intervals, edges: Floats, closed: str) -> Program:
+        """Group the certified samples of checked intervals."""
         program = cls(edges, closed, intervals.lower.dtype)
         program.masked = intervals.certified is not None
         program.free = len(intervals) - intervals.certified_count
         if intervals.certified_count:
             program.group(intervals.only_certified().arrays)
-        return program, intervals
+        return program
 
     def group(self, samples: Arrays, copies: Arrays | None = None) -> bool:
         """Take these samples instead of what was there; whether their intervals are in order (else nothing changes)."""

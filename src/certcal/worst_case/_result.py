@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError, whole_number
 from certcal._base.json import PlainValues
 from certcal._base.notebook import Card, NotebookCard
-from certcal.binning import BinTable, assign
+from certcal.binning import BinTable, bin_indices
 from certcal.claims import Frozen, in_words, move_outward, round_outward, these_samples
 
 if TYPE_CHECKING:
@@ -137,7 +137,9 @@ class WorstCase(
         used = ~np.isnan(self.witness)
         z = self.witness[used]
         out = np.zeros(used.size)
-        out[used] = self.signs[assign(z, bins.edges, bins.closed)] * (correct[used] - z.astype(np.float64)) / self.n
+        out[used] = (
+            self.signs[bin_indices(z, bins.edges, bins.closed)] * (correct[used] - z.astype(np.float64)) / self.n
+        )
         return out
 
     def with_failing(self, failing: int) -> float:

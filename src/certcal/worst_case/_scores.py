@@ -39,7 +39,7 @@ def brier_score(lower: Any, upper: Any, correct: Any, *, certified: Any = None, 
     >>> round(brier_score([0.5, 0.2], [0.9, 0.4], [1, 0]).value, 12)
     0.205
     """
-    return _separable("Brier score", _squares, 1.0, check_intervals(lower, upper, correct, certified), best)
+    return brier_score_of(check_intervals(lower, upper, correct, certified), best)
 
 
 @names_wrong_types
@@ -54,7 +54,15 @@ def nll(lower: Any, upper: Any, correct: Any, *, certified: Any = None, best: bo
     >>> round(nll([0.5, 0.2], [0.9, 0.5], [1, 0]).value, 6)
     0.693147
     """
-    return _separable("log loss", _logs, float("inf"), check_intervals(lower, upper, correct, certified), best)
+    return nll_of(check_intervals(lower, upper, correct, certified), best)
+
+
+def brier_score_of(intervals: Intervals, best: bool = False) -> WorstCase:
+    return _separable("Brier score", _squares, 1.0, intervals, best)
+
+
+def nll_of(intervals: Intervals, best: bool = False) -> WorstCase:
+    return _separable("log loss", _logs, float("inf"), intervals, best)
 
 
 def _squares(z: Floats, c: NDArray[np.uint8]) -> Floats:

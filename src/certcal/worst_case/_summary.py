@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from certcal._base.arguments import names_wrong_types
-from certcal._base.checks import InputError, failure_probability
+from certcal._base.checks import InputError, bin_count, choice, failure_probability
 from certcal._base.notebook import Card, CardTable, NotebookCard
-from certcal.binning import check_edges
-from certcal.bounds import clopper_pearson
+from certcal.binning import CLOSED, edges_for
+from certcal.bounds.concentration import binomial_limits
 from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, short_text, these_samples
-from certcal.worst_case._calibration import calibration_error
-from certcal.worst_case._equal_mass import any_edges_error, equal_mass_error
 from certcal.worst_case._information import Information, taken_apart
-from certcal.worst_case._ks import ks_error
-from certcal.worst_case._mce import mce
+from certcal.worst_case._ks import ks_error_of
+from certcal.worst_case._mce import mce_of
 from certcal.worst_case._population import population_bound
 from certcal.worst_case._result import CertifiedValue, WorstCase
-from certcal.worst_case._scores import brier_score, nll
+from certcal.worst_case._scores import brier_score_of, nll_of
+from certcal.worst_case.calibration import calibration_error_of
+from certcal.worst_case.equal_mass import any_edges_error_of, equal_mass_error_of
 from certcal.worst_case.intervals import Intervals, check_intervals
 
 # Of delta, for a lower bound on the certified share: it only divides alpha, which is small.
@@ -153,6 +153,68 @@ class CertifiedSummary(NotebookCard):
     population_all: Bound
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     binary: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        intervals: Intervals,
+        bins: int = 15,
+        closed: str = "left",
+        delta: float = 0.05,
+        alpha: float = 0.0,
+        *,
+        edges: Any = None,
+        chosen: bool = False,
+        adaptive: bool = False,
+        binary: bool = False,
+    ) -> CertifiedSummary:
+        """:func:`certify` of checked intervals."""
+        delta = failure_probability(delta, "delta")
+        alpha = failure_probability(alpha, "alpha", zero=True)
+        mask, kept = intervals.certified, intervals.certified_count
+        binned: dict[str, Any] = {"bins": bin_count(bins), "closed": choice(closed, CLOSED, "closed")}
+        placed = {"edges": edges_for(bins, edges), "closed": closed}
+        metrics: dict[str, tuple[Callable[..., WorstCase], bool, dict[str, Any]]] = {
+            "brier_score": (brier_score_of, True, {}),
+            "nll": (nll_of, True, {}),
+            "calibration_error": (calibration_error_of, True, placed),
+            "mce": (mce_of, False, placed),
+            "ks_error": (ks_error_of, True, {}),
+            "equal_mass_error": (equal_mass_error_of, False, binned),
+        }
+        wanted = (*METRICS, "equal_mass_error") if adaptive else METRICS
+        ranges = {key: _range(*metrics[key], intervals, nothing=kept == 0) for key in wanted}
+        told = {} if edges is None else {"edges": "frozen" if chosen else "given"}
+        for key in ("calibration_error", "mce") if told else ():
+            ranges[key] = ranges[key].with_settings(told)
+        errors = ranges["calibration_error"]
+        if chosen and edges is not None:
+            errors = _range(any_edges_error_of, False, binned, intervals, nothing=kept == 0)
+        right = int(np.count_nonzero(intervals.correct if mask is None else intervals.correct[mask]))
+        information = taken_apart(ranges["brier_score"].worst, intervals.only_certified() if kept else None)
+        everywhere = population_bound(errors.worst_all, delta, alpha)
+        if binary:
+            if mask is not None:
+                raise InputError("a binary score has no class that could change", argument="certified", remedy=_FREE)
+            everywhere = replace(everywhere, assumptions=(*everywhere.assumptions[:-1], _INTERVALS_HOLD))
+            information = replace(information, of="scores")
+            ranges = {key: each.of_scores() for key, each in ranges.items()}
+        given = (
+            None
+            if errors.worst is None
+            else _given_certified(errors.worst, mask is not None, len(intervals), delta, alpha)
+        )
+        return cls(
+            len(intervals),
+            kept,
+            _accuracy(right, len(intervals), binary),
+            information,
+            ranges,
+            everywhere if binary else given,
+            everywhere,
+            {**binned, **told, "delta": delta, "alpha": alpha},
+            binary,
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ranges", Frozen(self.ranges))
@@ -306,51 +368,9 @@ def certify(
     calibration error (bins=3, closed=left) is at most 0.8751 on these 2 samples
     for all confidences inside the given intervals.
     """
-    delta = failure_probability(delta, "delta")
-    alpha = failure_probability(alpha, "alpha", zero=True)
     intervals = check_intervals(lower, upper, correct, certified)
-    mask, kept = intervals.certified, intervals.certified_count
-    binned: dict[str, Any] = {"bins": bins, "closed": closed}
-    placed = binned if edges is None else {**binned, "edges": check_edges(edges)}
-    metrics: dict[str, tuple[Callable[..., WorstCase], bool, dict[str, Any]]] = {
-        "brier_score": (brier_score, True, {}),
-        "nll": (nll, True, {}),
-        "calibration_error": (calibration_error, True, placed),
-        "mce": (mce, False, placed),
-        "ks_error": (ks_error, True, {}),
-        "equal_mass_error": (equal_mass_error, False, binned),
-    }
-    wanted = (*METRICS, "equal_mass_error") if adaptive else METRICS
-    ranges = {key: _range(*metrics[key], intervals, nothing=kept == 0) for key in wanted}
-    told = {} if edges is None else {"edges": "frozen" if chosen else "given"}
-    for key in ("calibration_error", "mce") if told else ():
-        ranges[key] = ranges[key].with_settings(told)
-    errors = ranges["calibration_error"]
-    if chosen and edges is not None:
-        errors = _range(any_edges_error, False, binned, intervals, nothing=kept == 0)
-    right = int(np.count_nonzero(intervals.correct if mask is None else intervals.correct[mask]))
-    information = taken_apart(ranges["brier_score"].worst, intervals.only_certified() if kept else None)
-    everywhere = population_bound(errors.worst_all, delta, alpha)
-    if binary:
-        if mask is not None:
-            raise InputError("a binary score has no class that could change", argument="certified", remedy=_FREE)
-        everywhere = replace(everywhere, assumptions=(*everywhere.assumptions[:-1], _INTERVALS_HOLD))
-        information = replace(information, of="scores")
-        ranges = {key: each.of_scores() for key, each in ranges.items()}
-    given = (
-        None if errors.worst is None else _given_certified(errors.worst, mask is not None, len(intervals), delta, alpha)
-    )
-    return CertifiedSummary(
-        len(intervals),
-        kept,
-        _accuracy(right, len(intervals), binary),
-        information,
-        ranges,
-        everywhere if binary else given,
-        everywhere,
-        {**binned, **told, "delta": delta, "alpha": alpha},
-        binary,
-    )
+    given: dict[str, Any] = {"edges": edges, "chosen": chosen, "adaptive": adaptive, "binary": binary}
+    return CertifiedSummary.of(intervals, bins, closed, delta, alpha, **given)
 
 
 def _range(
@@ -359,11 +379,10 @@ def _range(
     if nothing:
         # All samples are free; correct with confidence anywhere in [0, 1] is as bad as free samples get.
         n = len(intervals)
-        free = metric(np.zeros(n), np.ones(n), np.ones(n, np.uint8), **options)
+        free = metric(Intervals(np.zeros(n), np.ones(n), np.ones(n, np.uint8), None), **options)
         return CertifiedRange(None, replace(free, settings={**free.settings, "uncertified": "free"}), None)
-    arrays = (intervals.lower, intervals.upper, intervals.correct)
-    worst = metric(*arrays, certified=intervals.certified, **options)
-    best = metric(*arrays, certified=intervals.certified, best=True, **options) if has_best else None
+    worst = metric(intervals, **options)
+    best = metric(intervals, best=True, **options) if has_best else None
     return CertifiedRange(worst, worst.all_samples or worst, best)
 
 
@@ -386,7 +405,7 @@ def _given_certified(worst: WorstCase, masked: bool, n: int, delta: float, alpha
     if not masked or alpha == 0:
         return population_bound(worst, delta, alpha)
     spent = _FOR_THE_SHARE * delta
-    fraction = float(clopper_pearson(worst.n, n, spent, side="lower").lower)
+    fraction = float(binomial_limits(np.array(worst.n), np.array(n), spent, side="lower").lower)
     bound = population_bound(worst, delta - spent, alpha, certified_fraction=fraction)
     share = round_outward(fraction, "lower")
     return replace(bound, delta=delta, settings={**bound.settings, "certified_fraction": share})

@@ -63,9 +63,9 @@ def check_intervals(lower: Any, upper: Any, correct: Any, certified: Any = None,
     What is returned does not change when the given arrays do, if it is to own its memory. Samples that are not
     certified may hold anything, NaN too; they become [0, 1].
     """
-    low, high, c = to_numpy(lower, "lower"), to_numpy(upper, "upper"), to_numpy(correct, "correct")
-    mask = None
+    low, high, c, mask = lower, upper, correct, None
     if certified is not None:
+        low, high, c = to_numpy(lower, "lower"), to_numpy(upper, "upper"), to_numpy(correct, "correct")
         remedy = "pass true or false for each sample"
         mask = correctness(certified, "certified", remedy).view(np.bool_).copy()
         same_length(lower=low.size, upper=high.size, correct=c.size, certified=mask.size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,15 @@ def calibration_error(
     0.9
     """
     side = choice(closed, CLOSED, "closed")
-    program, intervals = Program.read(lower, upper, correct, certified, edges_for(bins, edges), side, own=True)
+    return _extreme(*Program.read(lower, upper, correct, certified, edges_for(bins, edges), side, own=True), best)
+
+
+def calibration_error_of(intervals: Intervals, edges: Floats, closed: str, best: bool = False) -> WorstCase:
+    """:func:`calibration_error` of checked intervals."""
+    return _extreme(Program.of(intervals, edges, closed), intervals, best)
+
+
+def _extreme(program: Program, intervals: Intervals, best: bool) -> WorstCase:
     if best:
         return _smallest(program, intervals, intervals.only_certified())
     return _solve(program, lambda: Gains.of(intervals.only_certified().arrays, program.bins), intervals)
@@ -221,6 +229,46 @@ class SignProgram:
             raise InputError("no samples were added; add some before asking for the result")
         gains = self._gains
         return _solve(self._program, lambda: cast("Gains", gains), None)
+
+
+class BatchWorstCase(NamedTuple):
+    """Where the worst case puts the samples.
+
+    ``value`` is the calibration error there, ``signs`` those of the bins, and ``bins`` and ``confidence`` where each
+    sample is then.
+    """
+
+    value: float
+    signs: NDArray[np.int8]
+    bins: NDArray[np.int64]
+    confidence: Floats
+
+
+class BatchProgram:
+    """The worst case of one batch after another over the same bins, for intervals that need no checking.
+
+    The same program as :func:`certcal.worst_case.calibration_error`, without what a result carries: a fifth of a
+    millisecond for a few thousand samples.
+
+    Examples
+    --------
+    >>> program = BatchProgram(np.array([0, 1 / 3, 2 / 3, 1]))
+    >>> found = program(np.array([0.1, 0.5]), np.array([0.6, 0.9]), np.array([1, 0], np.uint8))
+    >>> round(found.value, 12), found.signs.tolist(), found.bins.tolist(), found.confidence.tolist()
+    (0.9, [1, 1, -1], [0, 2], [0.1, 0.9])
+    """
+
+    def __init__(self, edges: Floats, closed: str = "left") -> None:
+        self._program = Program(edges, closed)
+
+    def __call__(self, lower: Floats, upper: Floats, correct: NDArray[np.uint8]) -> BatchWorstCase:
+        """Worst case of intervals with 0 <= lower <= upper <= 1; signs are for bins that a confidence can be in."""
+        program = self._program
+        ordered = program.group((lower, upper, correct))
+        assert ordered, "intervals are out of order"
+        total, signs = program.solve()
+        confidence, _ = witness(program.bins, Intervals(lower, upper, correct, None), signs)
+        return BatchWorstCase(total / lower.size, signs, program.bins.locate(confidence), confidence)
 
 
 def _smallest(program: Program, intervals: Intervals, kept: Intervals) -> WorstCase:

@@ -78,8 +78,8 @@ def equal_mass_error(
     >>> round(worst.reached, 12), worst.value < 0.902
     (0.9, True)
     """
-    given = (lower, upper, correct, bins, closed, certified)
-    return _bracket(EQUAL_MASS, *given, failing=failing, trials=trials, recomputed=True)
+    intervals, side = check_intervals(lower, upper, correct, certified), choice(closed, CLOSED, "closed")
+    return equal_mass_error_of(intervals, bin_count(bins), side, failing=failing, trials=trials)
 
 
 @names_wrong_types
@@ -102,24 +102,32 @@ def any_edges_error(
     >>> worst.reached <= worst.value, 0.9 <= worst.value < 0.902
     (True, True)
     """
-    return _bracket(ANY_EDGES, lower, upper, correct, bins, closed, certified, recomputed=False)
+    intervals, side = check_intervals(lower, upper, correct, certified), choice(closed, CLOSED, "closed")
+    return any_edges_error_of(intervals, bin_count(bins), side)
+
+
+def equal_mass_error_of(
+    intervals: Intervals, bins: int, closed: str, *, failing: int = 0, trials: int | None = None
+) -> WorstCase:
+    """:func:`equal_mass_error` of checked intervals."""
+    return _bracket(EQUAL_MASS, intervals, bins, closed, recomputed=True, failing=failing, trials=trials)
+
+
+def any_edges_error_of(intervals: Intervals, bins: int, closed: str) -> WorstCase:
+    """:func:`any_edges_error` of checked intervals."""
+    return _bracket(ANY_EDGES, intervals, bins, closed, recomputed=False)
 
 
 def _bracket(
     name: str,
-    lower: Any,
-    upper: Any,
-    correct: Any,
-    bins: int,
-    closed: str,
-    certified: Any,
+    intervals: Intervals,
+    count: int,
+    side: str,
     *,
     recomputed: bool,
     failing: int = 0,
     trials: int | None = None,
 ) -> WorstCase:
-    count, side = bin_count(bins), choice(closed, CLOSED, "closed")
-    intervals = check_intervals(lower, upper, correct, certified)
     wrong = whole_number(failing, 0, len(intervals), "failing", "pass how many certificates may fail")
     if trials is not None:
         whole_number(trials, 0, 10**9, "trials", "pass how many neighbours are tried")
