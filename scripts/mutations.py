@@ -744,7 +744,7 @@ MUTATIONS = (
     ),
     mutation(
         "Chernoff: a tenth less of the divergence",
-        "bounds/_shared.py",
+        "bounds/concentration.py",
         "allowed = math.log(1 / delta) / n * (1 + 1e-12) + 1e-15",
         "allowed = math.log(1 / delta) / n * 0.9",
         "tests/bounds/test_bounded_variation.py::"
@@ -1008,8 +1008,8 @@ MUTATIONS = (
     mutation(
         "KS error from below: cut-off chosen on the tested half",
         "bounds/_cumulative.py",
-        "_best_cut(in_order(z[~tested], c[~tested]), interval=interval)",
-        "_best_cut(in_order(z[tested], c[tested]), interval=interval)",
+        "_best_cut(sort_pairs(z[~tested], c[~tested]), interval=interval)",
+        "_best_cut(sort_pairs(z[tested], c[tested]), interval=interval)",
         "tests/bounds/test_cumulative.py::test_cut_offs_are_not_chosen_on_the_half_that_is_tested",
     ),
     mutation(

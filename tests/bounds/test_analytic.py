@@ -16,15 +16,15 @@ from certcal.bounds import _smooth, perturb, smooth
 from certcal.bounds._analytic import (
     NarrowCells,
     Pieces,
+    cut_in_pieces,
     distance_bound,
-    fitted,
-    in_cells,
-    in_pieces,
+    fit_pieces,
+    group_in_cells,
     interpolating,
     optimal_nodes,
 )
-from certcal.bounds._scale import places
-from certcal.bounds._shared import chernoff_upper, in_order, outcome_term
+from certcal.bounds._shared import outcome_term, places, sort_pairs
+from certcal.bounds.concentration import chernoff_upper
 from tests.bounds import naive_smooth as naive
 from tests.bounds.test_smooth import populations
 
@@ -95,8 +95,8 @@ def some_cells(rng: np.random.Generator, n: int, h: float, *, logit: bool = Fals
     """Samples of which each has a cell for itself, and their outcomes."""
     scores = np.sort(rng.beta(1, 2, n))
     where = places(scores, "logit" if logit else "probability", 0.5 / h)
-    sample = in_order(scores, (rng.random(n) < scores).astype(np.uint8))
-    cells = in_cells(sample, where, 1e-9)
+    sample = sort_pairs(scores, (rng.random(n) < scores).astype(np.uint8))
+    cells = group_in_cells(sample, where, 1e-9)
     assert cells.place.size == n
     return cells, sample.outcomes.astype(float)
 
@@ -106,7 +106,7 @@ def test_every_part_of_a_fit_is_its_formula(logit: bool) -> None:
     rng = np.random.default_rng(2)
     n, h, count = 150, 0.1, 9
     cells, y = some_cells(rng, n, h, logit=logit)
-    fast = fitted(cells, Pieces(np.zeros(1, np.int64), np.full(1, count), 0.0), h)
+    fast = fit_pieces(cells, Pieces(np.zeros(1, np.int64), np.full(1, count), 0.0), h)
     nodes = optimal_nodes(cells.place[0], cells.place[-1], count, h)
     slow = naive.projection(cells.place, cells.score, nodes, h)
     spread, errors = np.sum(1 / slow.weights), (y - cells.score) ** 2
@@ -127,7 +127,7 @@ def test_no_signs_and_no_calibration_function_exceed_what_a_fit_allows_for() -> 
     cells, y = some_cells(rng, n, h)
     nodes = np.array([12, 0, 14])
     starts = np.array([0, 180, 200])
-    fast = fitted(cells, Pieces(starts, nodes, 0.0), h)
+    fast = fit_pieces(cells, Pieces(starts, nodes, 0.0), h)
     matrix = np.eye(n)
     for start, stop, count in ((0, 180, 12), (200, n, 14)):
         place, score = cells.place[start:stop], cells.score[start:stop]
@@ -149,12 +149,12 @@ def test_cells_change_a_fit_by_no_more_than_they_pay_for() -> None:
     rng = np.random.default_rng(4)
     n, h = 4000, 0.1
     s = np.sort(rng.random(n))
-    sample = in_order(s, (rng.random(n) < s**2).astype(np.uint8))
+    sample = sort_pairs(s, (rng.random(n) < s**2).astype(np.uint8))
     where = places(sample.scores, "probability", 0.5 / h)
     one = Pieces(np.zeros(1, np.int64), np.full(1, 12), 0.0)
-    coarse, fine = in_cells(sample, where, h), in_cells(sample, where, 1e-9)
+    coarse, fine = group_in_cells(sample, where, h), group_in_cells(sample, where, 1e-9)
     assert coarse.place.size < n / 2 < fine.place.size == n
-    both = [fitted(each, one, h) for each in (coarse, fine)]
+    both = [fit_pieces(each, one, h) for each in (coarse, fine)]
     assert both[0].gap == pytest.approx(both[1].gap, rel=1e-3)
     assert both[1].bias < both[0].bias < both[1].bias + 0.5 / h * math.sqrt(coarse.within.sum() / n) * 1.2
     assert both[0].squares == pytest.approx(both[1].squares, rel=1e-3)
@@ -165,9 +165,9 @@ def test_pieces_cover_the_scores_and_are_none_where_samples_are_too_few() -> Non
     rng = np.random.default_rng(5)
     s = np.concatenate((rng.random(20_000) * 0.5, [0.7, 0.9]))
     for h, together in ((0.01, True), (1e-7, False)):
-        sample = in_order(s, np.zeros(s.size, np.uint8))
-        cells = in_cells(sample, places(sample.scores, "probability", 0.5 / h), h)
-        pieces = in_pieces(cells, h)
+        sample = sort_pairs(s, np.zeros(s.size, np.uint8))
+        cells = group_in_cells(sample, places(sample.scores, "probability", 0.5 / h), h)
+        pieces = cut_in_pieces(cells, h)
         assert pieces.starts[0] == 0
         assert np.all(np.diff(pieces.starts) > 0)
         assert pieces.starts.size == pieces.nodes.size
@@ -202,9 +202,9 @@ def test_the_default_is_the_sum_of_the_parts_of_the_fit() -> None:
     n, h, delta = 3000, 0.05, 0.02
     s = np.sort(rng.random(n))
     y = (rng.random(n) < s).astype(np.uint8)
-    sample = in_order(s, y)
-    cells = in_cells(sample, places(sample.scores, "probability", 0.5 / h), h)
-    fit = fitted(cells, in_pieces(cells, h), h)
+    sample = sort_pairs(s, y)
+    cells = group_in_cells(sample, places(sample.scores, "probability", 0.5 / h), h)
+    fit = fit_pieces(cells, cut_in_pieces(cells, h), h)
     drawn = outcome_term(delta / 2, 1, fit.squares, fit.errors, fit.largest)
     bound = smooth(s, y, h, delta)
     assert "nodes" in bound.settings

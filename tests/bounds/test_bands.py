@@ -120,8 +120,8 @@ def test_without_a_share_for_every_interval_the_band_would_fail(monkeypatch):
     """What every interval gets is not to spare: at the level of a single one the band misses η in most samples."""
     from certcal.bounds import _isotonic_band as module
 
-    limits = module.clopper_pearson
-    monkeypatch.setattr(module, "clopper_pearson", lambda k, n, alpha, side: limits(k, n, DELTA / 2, side))
+    limits = module.binomial_limits
+    monkeypatch.setattr(module, "binomial_limits", lambda k, n, alpha, side: limits(k, n, DELTA / 2, side))
     monkeypatch.setattr("scipy.special.betainc", lambda *arguments: np.zeros(arguments[0].shape))
     failed = 0
     for s, y in draws("even", RISING["constant"], 60, 150):

@@ -16,7 +16,7 @@ from scipy import stats
 from certcal import Bound, InputError
 from certcal.binning import assign, equal_width_edges
 from certcal.bounds import binned, binned_lower, bounded_variation, classwise, lipschitz
-from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, place_bets, upper_limit
+from certcal.bounds._bets import SMALL_DEVIATIONS, BetPoints, place_bets, upper_limit
 from certcal.bounds._binned import orders
 from certcal.bounds.concentration import DEVIATIONS
 from certcal.claims import ORDER
@@ -153,7 +153,7 @@ def test_the_value_of_ten_billion_samples_has_the_capital_to_forty_digits(z: flo
     bets = place_bets(delta, n)
     for k in np.random.default_rng(0).binomial(n, z, 60).tolist():
         points = np.array([[n - k, 1.0, -z, 0.0], [k, 1.0, 1 - z, 0.0]])
-        limit = upper_limit(Wagers(points, np.zeros(2, np.int64)), delta, n)
+        limit = upper_limit(BetPoints(points, np.zeros(2, np.int64)), delta, n)
         with mpmath.workdps(40):
             at, m = mpmath.mpf(z), mpmath.mpf(limit)
             capital = mpmath.mpf(0)

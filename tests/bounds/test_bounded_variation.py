@@ -19,13 +19,12 @@ from certcal.bounds._bounded_variation import _Buckets
 from certcal.bounds._shared import (
     Sample,
     bernstein_term,
-    chernoff_upper,
     fold_of_each,
-    in_folds,
-    in_order,
     outcome_term,
+    sort_in_folds,
+    sort_pairs,
 )
-from certcal.bounds.concentration import place_bets
+from certcal.bounds.concentration import chernoff_upper, place_bets
 from certcal.claims import Bound
 from certcal.lab.study import SYNTHETIC, Synthetic
 from tests.bounds import naive
@@ -46,7 +45,7 @@ def coins(s: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> np.ndarra
 @settings(max_examples=100, deadline=None)
 def test_sorting_keeps_pairs_together_and_puts_outcome_0_first(rows: list[tuple[float, bool]]) -> None:
     s, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows], np.uint8)
-    found = in_order(s, y)
+    found = sort_pairs(s, y)
     assert list(zip(found.scores.tolist(), found.outcomes.tolist(), strict=True)) == sorted(
         (abs(score), int(outcome)) for score, outcome in rows
     )
@@ -54,7 +53,7 @@ def test_sorting_keeps_pairs_together_and_puts_outcome_0_first(rows: list[tuple[
 
 def test_the_sorted_sample_of_float32_and_of_minus_zero_is_the_same_numbers() -> None:
     s = np.array([0.3, -0.0, 1.0, 0.0], np.float32)
-    found = in_order(s, np.array([1, 1, 0, 0], np.uint8))
+    found = sort_pairs(s, np.array([1, 1, 0, 0], np.uint8))
     assert found.scores.tolist() == [0.0, 0.0, float(np.float32(0.3)), 1.0]
     assert found.outcomes.tolist() == [0, 1, 1, 0]
     assert not np.signbit(found.scores).any()
@@ -104,7 +103,7 @@ def test_folds_have_equal_sizes_and_depend_on_the_seed_only(n: int, folds: int) 
 def test_samples_are_sorted_together_with_their_folds_which_were_given_to_them_as_they_came(folds: int) -> None:
     rng = np.random.default_rng(4)
     s, y = np.round(rng.random(300), 1), (rng.random(300) < 0.5).astype(np.uint8)
-    sample, fold = in_folds(s, y, folds, 5)
+    sample, fold = sort_in_folds(s, y, folds, 5)
     found = sorted(zip(sample.scores.tolist(), sample.outcomes.tolist(), fold.tolist(), strict=True))
     assert found == sorted(zip(s.tolist(), y.tolist(), fold_of_each(300, folds, 5).tolist(), strict=True))
     assert np.array_equal(sample.scores, np.sort(s))
@@ -146,7 +145,7 @@ def bias_of(s: np.ndarray, labels: np.ndarray, variation: float) -> float:
 )
 @settings(max_examples=150, deadline=None)
 def test_gap_and_bias_of_buckets_agree_with_sums_sample_by_sample(rows: list[tuple[float, bool]]) -> None:
-    s, y = sample = in_order(np.array([row[0] for row in rows]), np.array([row[1] for row in rows], np.uint8))
+    s, y = sample = sort_pairs(np.array([row[0] for row in rows]), np.array([row[1] for row in rows], np.uint8))
     buckets = _Buckets.of(sample, 0.7)
     gaps = -buckets.least(np.array([0.5]))[:, -1] / s.size
     for k, (starts, gap) in enumerate(zip(buckets.candidates, gaps, strict=True)):
@@ -190,7 +189,7 @@ def test_the_bias_is_attained_by_a_jump_in_the_middle_of_equal_scores() -> None:
 def test_the_value_is_where_the_mean_capital_reaches_one_over_delta(n: int, room: float) -> None:
     """Of many samples the ends of cells stand for them, which makes the value a little larger, never smaller."""
     rng = np.random.default_rng(3)
-    s, y = in_order(s := np.round(rng.random(n), 3), coins(s, s**2, rng))
+    s, y = sort_pairs(s := np.round(rng.random(n), 3), coins(s, s**2, rng))
     bound = bounded_variation(s, y, 0.02, variation=1.5)
     most = math.ceil(math.log2(min(n, 8 * (4 * n) ** (1 / 3))))
     labels = [labels_of(s, 2**k) for k in range(most + 1)]

@@ -15,7 +15,7 @@ from certcal._kernels.runs import _upward, least_of_runs
 from certcal.bounds import _lipschitz, lipschitz
 from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, running_sums, signed_sums
 from certcal.bounds._lipschitz import _Patterns
-from certcal.bounds._shared import in_order
+from certcal.bounds._shared import sort_pairs
 from certcal.bounds.concentration import place_bets
 from certcal.lab.study import SYNTHETIC
 from tests.bounds import naive
@@ -32,7 +32,7 @@ def test_the_least_capital_is_that_over_every_choice_of_zeros_and_signs(
     rng = np.random.default_rng(int(constant * 10))
     design = 0.4 + spread * np.sort(rng.random(5)) / 2
     s = np.repeat(design, [1, 3, 2, 1, 4])
-    sample = in_order(s, (rng.random(s.size) < s).astype(np.uint8))
+    sample = sort_pairs(s, (rng.random(s.size) < s).astype(np.uint8))
     patterns = _Patterns.of(sample, constant, False)
     assert len(patterns.cells) == design.size
     assert patterns.largest <= 1
@@ -52,7 +52,7 @@ def test_the_value_is_where_the_mean_capital_reaches_one_over_delta() -> None:
     y = (rng.random(2000) < s).astype(np.uint8)
     bound = lipschitz(s, y, 3.0, 0.02)
     bets = place_bets(0.02, 2000, OUTCOME_DEVIATIONS)
-    least = _Patterns.of(in_order(s, y), 3.0, False).least(bets)[:-1]
+    least = _Patterns.of(sort_pairs(s, y), 3.0, False).least(bets)[:-1]
 
     def capital(m: float) -> float:
         return float(np.mean(np.exp(least - 2000 * np.log(1 - bets * m))))
@@ -96,7 +96,7 @@ def test_whatever_the_calibration_function_is_one_of_the_patterns_covers_it(seed
     turn = np.repeat(rng.random(n) < (constant + 1) / (2 * constant), rng.integers(1, 1 + n // 10, n))[:n]
     gap = steepest(s, constant, turn) + rng.normal(0, 0.02)
     gap = np.clip(gap, -s, 1 - s)  # η is in [0, 1], and no steeper for it
-    patterns = _Patterns.of(in_order(s, np.zeros(n, np.uint8)), constant, False)
+    patterns = _Patterns.of(sort_pairs(s, np.zeros(n, np.uint8)), constant, False)
     edges = patterns.table[2].astype(np.int64)
     sums = running_sums(-np.add.reduceat(gap, edges[:-1]))
     rest = patterns.table, patterns.last, patterns.first
@@ -114,7 +114,7 @@ def test_two_per_cent_less_of_the_constant_does_not_cover_the_steepest_function(
     s = 0.4 + 0.1 * np.arange(n) / n
     gap = steepest(s, constant, np.zeros(n, bool))
     for part, covered in ((1.0, True), (0.98 - 0.02 / constant, False)):  # of constant + 1
-        patterns = _Patterns.of(in_order(s, np.zeros(n, np.uint8)), part * constant, False)
+        patterns = _Patterns.of(sort_pairs(s, np.zeros(n, np.uint8)), part * constant, False)
         none = np.zeros((2, len(patterns.cells) + 1))
         found = -least_of_runs(none, patterns.table, patterns.last, patterns.first, -1.0, patterns.rises)
         assert (found >= np.abs(gap).sum() * (1 - 1e-9)) == covered
@@ -200,7 +200,7 @@ def test_the_claim_names_the_slope_it_assumes() -> None:
 @pytest.mark.parametrize("constant", [0.5, 1.2, 4.0])
 def test_in_a_cell_with_several_scores_and_a_zero_the_gap_may_have_fallen_as_steeply_as_it_can(constant: float) -> None:
     scores = np.sort(np.random.default_rng(0).uniform(0.4, 0.6, 20_000))
-    patterns = _Patterns.of(in_order(scores, np.zeros(scores.size, np.uint8)), constant, False)
+    patterns = _Patterns.of(sort_pairs(scores, np.zeros(scores.size, np.uint8)), constant, False)
     table = patterns.table
     starts = table[2].astype(np.int64)
     several = np.flatnonzero(table[6])

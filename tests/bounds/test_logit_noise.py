@@ -16,8 +16,8 @@ from certcal.bounds import choose_bandwidth as choose
 from certcal.bounds import every_bound, lipschitz, perturb, smooth
 from certcal.bounds._bets import running_sums
 from certcal.bounds._lipschitz import _Patterns
-from certcal.bounds._scale import NEAREST, log_odds, places
-from certcal.bounds._shared import chernoff_upper, in_order
+from certcal.bounds._shared import NEAREST, log_odds, places, sort_pairs
+from certcal.bounds.concentration import chernoff_upper
 from tests.bounds import naive
 from tests.bounds import naive_smooth as local
 
@@ -142,7 +142,7 @@ def test_whatever_the_function_of_the_log_odds_is_one_of_the_patterns_covers_it(
         t = np.sort(rng.normal(-1, 2, 400))
         eta = 0.3 + np.concatenate(([0.0], np.cumsum(np.repeat(rng.choice([-1, 1], 400), 9)[:399] * np.diff(t))))
         s, gap = expit(t), np.clip(expit(t[200]) + constant * (eta - eta[200]), 0, 1) - expit(t)
-        patterns = _Patterns.of(in_order(s, np.zeros(400, np.uint8)), constant, True)
+        patterns = _Patterns.of(sort_pairs(s, np.zeros(400, np.uint8)), constant, True)
         sums = running_sums(-np.add.reduceat(gap, patterns.table[2][:-1].astype(int)))
         rest = patterns.table, patterns.last, patterns.first
         assert -least_of_runs(np.stack((sums, -sums)), *rest, -1.0, True) >= np.abs(gap).sum() * (1 - 1e-9)
@@ -152,7 +152,7 @@ def test_how_much_a_gap_can_rise_and_fall_is_in_the_table_of_the_lipschitz_bound
     t = np.array([-2.0, 0.0, 0.3, 3.0])
     s = expit(t)
     for constant in (0.2, 0.6):
-        (rise, fall), *_ = _Patterns.of(in_order(s, np.zeros(4, np.uint8)), constant, True).table
+        (rise, fall), *_ = _Patterns.of(sort_pairs(s, np.zeros(4, np.uint8)), constant, True).table
         np.testing.assert_allclose(fall, constant * (t + 2) + s - s[0], atol=1e-12)
         np.testing.assert_allclose(rise, constant * (t + 2) - (s - s[0] if constant > 0.25 else 0), atol=1e-12)
         assert np.all(fall > constant * (t + 2) + s - s[0])  # by what is not known of the log-odds

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certcal._base.threads import SMALL
-from certcal.bounds._shared import in_order, sort
+from certcal.bounds._shared import sort, sort_pairs
 
 LARGE = 2 * SMALL + 3
 
@@ -29,7 +29,7 @@ def test_pairs_stay_together_in_the_order_of_score_and_outcome(n: int) -> None:
     rng = np.random.default_rng(n)
     scores = rng.choice([0.0, -0.0, 5e-324, 0.1, 0.5, 1.0], n)
     outcomes = rng.integers(0, 2, n).astype(np.uint8)
-    found = in_order(scores, outcomes)
+    found = sort_pairs(scores, outcomes)
     order = np.lexsort((outcomes, scores))
     np.testing.assert_array_equal(found.scores, scores[order])
     np.testing.assert_array_equal(found.outcomes, outcomes[order])

@@ -15,8 +15,9 @@ from scipy.stats import binom
 
 from certcal import InputError
 from certcal.bounds import classwise, perturb, smooth
-from certcal.bounds._shared import bernstein_term, chernoff_upper, fold_of_each
+from certcal.bounds._shared import bernstein_term, fold_of_each
 from certcal.bounds._smooth import SHARES, Surrogate, best_width, one_split, plug_in_width
+from certcal.bounds.concentration import chernoff_upper
 from certcal.claims import Bound, Estimate
 from certcal.lab.study import SYNTHETIC
 from tests.bounds import naive_smooth as naive

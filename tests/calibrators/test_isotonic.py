@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from certcal import InputError
-from certcal._base.isotonic import counted
 from certcal.calibrators import CertifiedIsotonic, IsotonicCalibration
 from certcal.calibrators._isotonic import MonotoneCurve
+from certcal.metrics.isotonic import counted
 
 UNIT = st.floats(0, 1)
 

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.bounds._scale import Places
-from certcal.bounds._shared import Sample
+from certcal.bounds._shared import Places, Sample
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -45,7 +44,6 @@ class NarrowCells(NamedTuple):
     score_within: Floats
 
     def part(self, which: slice | NDArray[np.bool_]) -> NarrowCells:
-        """Some of the cells."""
         return NarrowCells(*(each[which] for each in self))
 
 
@@ -67,7 +65,7 @@ class Fit(NamedTuple):
     largest: float
 
 
-def in_cells(sample: Sample, where: Places, h: float) -> NarrowCells:
+def group_in_cells(sample: Sample, where: Places, h: float) -> NarrowCells:
     """Sorted samples by cells; equal places share one."""
     from certcal._kernels.buckets import run_sums
 
@@ -84,7 +82,7 @@ def in_cells(sample: Sample, where: Places, h: float) -> NarrowCells:
     return NarrowCells(sums[:, 2] / number, number, sums[:, 1], sums[:, 3], scores[:, 2] / number, scores[:, 3])
 
 
-def in_pieces(cells: NarrowCells, h: float) -> Pieces:
+def cut_in_pieces(cells: NarrowCells, h: float) -> Pieces:
     """Cut the scores where noise and bias together are expected to be least, were η(s) = s. Outcomes are not looked at.
 
     A piece of length L with N nodes is to have the noise 0.8 √(N Σ v), v = s(1 - s), and the bias 2^½ exp(-N π²/4(L/2h
@@ -117,13 +115,13 @@ def in_pieces(cells: NarrowCells, h: float) -> Pieces:
     return Pieces(starts, nodes, float(best.sum()) / float(cells.number.sum()))
 
 
-def fitted(cells: NarrowCells, pieces: Pieces, h: float) -> Fit:
+def fit_pieces(cells: NarrowCells, pieces: Pieces, h: float) -> Fit:
     """The fits of all pieces together, as means over samples: squares and errors are divided by n²."""
     n = float(cells.number.sum())
     stops = np.append(pieces.starts[1:], cells.place.size)
-    found = [_alone(cells.part(np.repeat(pieces.nodes == 0, stops - pieces.starts)), h)]
+    found = [_fit_of_single_cells(cells.part(np.repeat(pieces.nodes == 0, stops - pieces.starts)), h)]
     for k in np.flatnonzero(pieces.nodes):
-        found.append(_projected(cells.part(slice(pieces.starts[k], stops[k])), int(pieces.nodes[k]), h))
+        found.append(_fit_by_projection(cells.part(slice(pieces.starts[k], stops[k])), int(pieces.nodes[k]), h))
     gap, bias, squares, errors, _ = (math.fsum(each) for each in zip(*found, strict=True))
     largest = max(each.largest for each in found) / n
     room = ROUNDING + 2.0**-50 / h  # the second is for the rounding of places
@@ -172,7 +170,7 @@ def distance_bound(product: Floats) -> Floats:
     return product * np.sqrt(1 + product * product / 4)
 
 
-def _alone(cells: NarrowCells, h: float) -> Fit:
+def _fit_of_single_cells(cells: NarrowCells, h: float) -> Fit:
     """Every cell's mean outcome for itself: η changes by at most 1/2h per unit of the place."""
     m, hits, score = cells.number, cells.hits, cells.score
     gap = m * np.sqrt((score - hits / m) ** 2 + cells.score_within / m)
@@ -181,7 +179,7 @@ def _alone(cells: NarrowCells, h: float) -> Fit:
     return Fit(float(gap.sum()), float(bias.sum()), float(m.sum()), float(errors.sum()), 1.0)
 
 
-def _projected(cells: NarrowCells, count: int, h: float) -> Fit:
+def _fit_by_projection(cells: NarrowCells, count: int, h: float) -> Fit:
     """A weighted least-squares fit of the outcomes of one piece.
 
     H = Φ(ΦᵀWΦ + λ)⁻¹ΦᵀW with W = 1/v and v near s(1 - s), all fixed by the scores. Let ‖·‖ be the norm with weights W.

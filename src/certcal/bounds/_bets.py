@@ -30,7 +30,7 @@ _CELLS = 256
 _BLOCK = 1 << 20
 
 
-class Wagers(NamedTuple):
+class BetPoints(NamedTuple):
     """Samples, or what stands for them: rows of how often, stake u, part x with a sign, part y without; and the bins.
 
     A bin has one sign for all its points, which stand together.
@@ -40,7 +40,7 @@ class Wagers(NamedTuple):
     owner: NDArray[np.int64]
 
 
-def upper_limit(points: Wagers, delta: float, n: int, deviations: Floats = DEVIATIONS) -> float:
+def upper_limit(points: BetPoints, delta: float, n: int, deviations: Floats = DEVIATIONS) -> float:
     """Upper limit, rounded up, for the m with E[u (σx + y - m)] = 0, whatever the signs σ of the bins are.
 
     What is random are n independent draws of (u, x, y) and a bin, with u in [0, 1] and |σx + y| <= 1. With u = 1 the m
@@ -183,7 +183,7 @@ def mean_limit(values: Floats, delta: float, deviations: Floats = DEVIATIONS, st
     else:
         nodes = np.ones(1) if u is None else stake_nodes(u)
         lines = 4096 if nodes.size == 1 else 512
-        number = np.stack([_shared_out(each, u, lines, nodes) for each in rows])
+        number = np.stack([_share_to_corners(each, u, lines, nodes) for each in rows])
         used = np.flatnonzero(number.any(axis=0))
         number, at, staked = number[:, used], 2.0 / lines * (used // nodes.size) - 1.0, nodes[used % nodes.size]
     bets, target = place_bets(delta, n, deviations), _target(delta, n, at.size)
@@ -197,7 +197,7 @@ def mean_limit(values: Floats, delta: float, deviations: Floats = DEVIATIONS, st
     return high * 2.0**-40 - 1.0
 
 
-def _shared_out(values: Floats, stakes: Floats | None, lines: int, nodes: Floats) -> Floats:
+def _share_to_corners(values: Floats, stakes: Floats | None, lines: int, nodes: Floats) -> Floats:
     """How much of the draws stands at each corner of a grid, with their own means of values and of stakes."""
     count = np.zeros((lines + 1) * nodes.size)
     for start in range(0, values.size, _BLOCK):

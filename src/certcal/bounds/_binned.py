@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._base.checks import InputError, choice, failure_probability, positive, score_pair
 from certcal.binning import CLOSED, BinSums, bin_indices, edges_for, sums
-from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, mean_limit, spread, stake_nodes, upper_limit
+from certcal.bounds._bets import SMALL_DEVIATIONS, BetPoints, mean_limit, spread, stake_nodes, upper_limit
 from certcal.bounds._shared import FOLDS, Floats, check_seed, upper_bound
 from certcal.bounds.concentration import DEVIATIONS
 from certcal.claims import ORDER, Bound, TwoSidedBound, move_outward
@@ -96,11 +96,10 @@ def binned(
 
 
 def binned_of(z: NDArray[Any], c: NDArray[np.uint8], delta: float, **options: Any) -> Bound:
-    """:func:`binned` of checked arrays, weights ``w`` among the options."""
-    asked = asked_bins(z, c, delta, **options)
-    wagers, gaps, total = asked.wagers()
+    asked = binned_question(z, c, delta, **options)
+    points, gaps, total = asked.bet_points()
     n, observed = asked.z.size, float(np.abs(gaps).sum()) / total
-    limit = upper_limit(wagers, asked.delta, n, asked.deviations)
+    limit = upper_limit(points, asked.delta, n, asked.deviations)
     terms = {"error on the samples": observed, "deviation": max(0.0, limit - observed)}
     return upper_bound(asked.name, terms, asked.delta, n, asked.assumptions, asked.settings)
 
@@ -160,8 +159,7 @@ def binned_lower(
 
 
 def binned_lower_of(z: NDArray[Any], c: NDArray[np.uint8], delta: float, *, seed: int = 0, **options: Any) -> Bound:
-    """:func:`binned_lower` of checked arrays, weights ``w`` among the options."""
-    asked = asked_bins(z, c, delta, **options)
+    asked = binned_question(z, c, delta, **options)
     settings = {**asked.settings, "seed": check_seed(seed)}
     given = asked.z, asked.c, asked.edges, asked.closed
     values = np.stack([gaps_with_past_signs(*given, order, asked.stakes) for order in orders(asked.z.size, seed)])
@@ -198,7 +196,7 @@ def binned_interval(
     return TwoSidedBound(lower, binned_of(z, c, half, w=w, bins=bins, **options))
 
 
-class _Asked(NamedTuple):
+class _BinnedQuestion(NamedTuple):
     """Checked samples, with the share of the largest weight that each has, and what will be said about the bound."""
 
     z: NDArray[Any]
@@ -213,10 +211,9 @@ class _Asked(NamedTuple):
 
     @property
     def deviations(self) -> Floats:
-        """Standard deviations for which bets are placed."""
         return DEVIATIONS if self.stakes is None else SMALL_DEVIATIONS
 
-    def wagers(self) -> tuple[Wagers, Floats, float]:
+    def bet_points(self) -> tuple[BetPoints, Floats, float]:
         """What is bet on, Σ w (c - z) of every bin, and Σ w; w as a share of the largest."""
         z, c, stakes = self.z, self.c, self.stakes
         if stakes is None:
@@ -224,7 +221,7 @@ class _Asked(NamedTuple):
         corners = spread(z, c, self.edges, self.closed, stakes, stake_nodes(stakes))
         rows = np.column_stack((corners.number, corners.other, corners.gap, np.zeros(corners.bin.size)))
         gaps = sums(z, c, stakes, self.edges, self.closed).gap_sum
-        return Wagers(rows, corners.bin), gaps, float(stakes.sum())
+        return BetPoints(rows, corners.bin), gaps, float(stakes.sum())
 
 
 def orders(n: int, seed: int) -> Iterator[NDArray[np.int64]]:
@@ -251,7 +248,7 @@ def gaps_with_past_signs(
     return np.where(up, gaps, -gaps)
 
 
-def asked_bins(
+def binned_question(
     z: NDArray[Any],
     c: NDArray[np.uint8],
     delta: Any,
@@ -261,8 +258,7 @@ def asked_bins(
     edges: Any = None,
     closed: str = "left",
     largest_weight: Any = None,
-) -> _Asked:
-    """Checked samples with checked settings."""
+) -> _BinnedQuestion:
     level = failure_probability(delta, "delta")
     given = edges_for(bins, edges)
     settings: dict[str, Any] = {"bins": given.size - 1, "closed": choice(closed, CLOSED, "closed")}
@@ -270,7 +266,7 @@ def asked_bins(
     if w is None:
         if largest_weight is not None:
             raise InputError("largest_weight is given without sample_weight; pass the weights or leave it out")
-        return _Asked(z, c, None, given, closed, level, NAME, _ASSUMPTIONS, settings)
+        return _BinnedQuestion(z, c, None, given, closed, level, NAME, _ASSUMPTIONS, settings)
     seen = float(w.max())
     most = seen if largest_weight is None else positive(largest_weight, "largest_weight")
     if most < seen:
@@ -278,10 +274,10 @@ def asked_bins(
         raise InputError(f"sample_weight[{index}] is {seen:g}, above largest_weight = {most:g}; pass a larger limit")
     limited = f"no weight in the population exceeds {most:g}{', the largest seen' if largest_weight is None else ''}"
     settings |= {"largest weight": most, "effective samples": round(float(w.sum() ** 2 / np.square(w).sum()))}
-    return _Asked(z, c, w / most, given, closed, level, WEIGHTED, (*_ASSUMPTIONS, limited), settings)
+    return _BinnedQuestion(z, c, w / most, given, closed, level, WEIGHTED, (*_ASSUMPTIONS, limited), settings)
 
 
-def binned_points(z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str) -> tuple[Wagers, Floats]:
+def binned_points(z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str) -> tuple[BetPoints, Floats]:
     """Points at the ends of the cells in place of the samples within, and Σ (c - z) of every bin."""
     from certcal._kernels.bins import SCALE_BITS
 
@@ -303,7 +299,7 @@ def binned_points(z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: 
     bin, end, hit = np.nonzero(count)
     rows = np.zeros((bin.size, 4))
     rows[:, 0], rows[:, 1], rows[:, 2] = count[bin, end, hit], 1.0, hit - ends[bin * parts + end]
-    return Wagers(rows, bin), gaps
+    return BetPoints(rows, bin), gaps
 
 
 def fine_edges(edges: Floats, parts: int) -> Floats:

@@ -20,9 +20,9 @@ from certcal.bounds._shared import (
     check_folds,
     check_pairs,
     check_seed,
-    in_folds,
-    in_order,
     mean_rounding,
+    sort_in_folds,
+    sort_pairs,
     upper_bound,
 )
 from certcal.bounds.concentration import place_bets
@@ -114,7 +114,6 @@ def bounded_variation_of(
     folds: int | None = None,
     seed: int | None = None,
 ) -> Bound:
-    """:func:`bounded_variation` of checked arrays."""
     delta = failure_probability(delta, "delta")
     allowed = positive(variation, "variation", MOST_CHANGE)
     if choice(form, FORMS, "form") == "published":
@@ -126,7 +125,7 @@ def bounded_variation_of(
             raise InputError(
                 f"{name} is {given}, but nothing is split in this form; leave it out or pass form='published'"
             )
-    n, buckets = s.size, _Buckets.of(in_order(s, y), allowed)
+    n, buckets = s.size, _Buckets.of(sort_pairs(s, y), allowed)
     bets = place_bets(delta, n, OUTCOME_DEVIATIONS)
     least, bias = buckets.least(bets), np.array([buckets.bias(starts, allowed) for starts in buckets.candidates])
     logs = least[:, :-1] - n * np.arctanh(bets) * bias.sum(axis=1)[:, None]
@@ -218,7 +217,7 @@ def _published_terms(
     constraint to [0, 1] in the paper's problem is never active, since denoising does not leave the range of the data.
     """
     folds, seed = check_folds(folds, s.size), check_seed(seed)
-    sample, fold = in_folds(s, y, folds, seed)
+    sample, fold = sort_in_folds(s, y, folds, seed)
 
     def some(start: int, stop: int) -> list[dict[str, float]]:
         return [_fold_terms(sample, fold, k, delta / folds, allowed) for k in range(start, stop)]

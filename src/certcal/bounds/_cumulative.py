@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._base.checks import InputError, failure_probability, score_pair
 from certcal.bounds._bets import mean_limit
-from certcal.bounds._shared import Sample, check_seed, fold_of_each, in_order, upper_bound
+from certcal.bounds._shared import Sample, check_seed, fold_of_each, sort_pairs, upper_bound
 from certcal.bounds.concentration import place_bets
 from certcal.claims import ORDER, Bound, move_outward
 
@@ -122,12 +122,10 @@ def kuiper_lower(confidence: Any, correct: Any, delta: float = 0.05, *, seed: in
 
 
 def ks_of(z: NDArray[Any], c: NDArray[np.uint8], delta: float) -> Bound:
-    """:func:`ks` of checked arrays."""
     return _upper(KS, z, c, delta, interval=False)
 
 
 def kuiper_of(z: NDArray[Any], c: NDArray[np.uint8], delta: float) -> Bound:
-    """:func:`kuiper` of checked arrays."""
     return _upper(KUIPER, z, c, delta, interval=True)
 
 
@@ -135,7 +133,7 @@ def _upper(name: str, z: NDArray[Any], c: NDArray[np.uint8], delta: float, *, in
     from certcal._kernels.capital import CELL, cut_cells, largest_mean_of_cuts
 
     level = failure_probability(delta, "delta")
-    n, sample = z.size, in_order(z, c)
+    n, sample = z.size, sort_pairs(z, c)
     cells = np.empty((min(n, 2 * _CELLS + 2), CELL))
     cells = cells[: cut_cells(sample.scores, sample.outcomes, -(-n // _CELLS), cells)]
     # As for the binned error: the logarithms of n gains are added over the cells, with a few more to each.
@@ -153,7 +151,7 @@ def _lower(name: str, confidence: Any, correct: Any, delta: float, seed: int, *,
     if z.size < 2:
         raise InputError("confidence has 1 entry; pass at least 2 samples, some to choose a cut-off, some to test it")
     tested = fold_of_each(z.size, 2, seed) == 1
-    low, high, sign, _ = _best_cut(in_order(z[~tested], c[~tested]), interval=interval)
+    low, high, sign, _ = _best_cut(sort_pairs(z[~tested], c[~tested]), interval=interval)
     z, c, n = z[tested].astype(np.float64), c[tested], z.size
     values = np.where((z > low) & (z <= high), sign * (c - z), 0.0)
     limit, observed = -mean_limit(-values, level), float(values.mean())

@@ -13,7 +13,7 @@ from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._base.checks import InputError, choice, failure_probability, same_length, score_pair, shortened
 from certcal._base.json import PlainValues
 from certcal.binning import CLOSED, edges_for
-from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, mean_limit, spread, upper_limit
+from certcal.bounds._bets import SMALL_DEVIATIONS, BetPoints, mean_limit, spread, upper_limit
 from certcal.bounds._binned import gaps_with_past_signs, orders
 from certcal.bounds._shared import Floats, check_seed
 from certcal.claims import ORDER, Bound, TwoSidedBound, move_outward
@@ -131,7 +131,7 @@ def _excess(
     known = -0.5 * gaps_with_past_signs(*second, edges, closed, order)
     parts = spread(*first, edges, closed, known, np.linspace(-0.5, 0.5, _NODES))
     rows = np.column_stack((parts.number, np.ones(parts.number.size), 0.5 * parts.gap, parts.other))
-    return 2 * upper_limit(Wagers(rows, parts.bin), delta, known.size, SMALL_DEVIATIONS)
+    return 2 * upper_limit(BetPoints(rows, parts.bin), delta, known.size, SMALL_DEVIATIONS)
 
 
 def _loss(z: NDArray[Any], c: NDArray[np.uint8]) -> Floats:

@@ -11,7 +11,7 @@ from certcal._base.assumptions import NOT_USED_BEFORE
 from certcal._base.checks import failure_probability, kernel_float, read_only
 from certcal._base.threads import map_blocks
 from certcal.bounds._band import CalibrationBand, Floats
-from certcal.bounds._shared import check_pairs, in_order
+from certcal.bounds._shared import check_pairs, sort_pairs
 from certcal.bounds.concentration import binomial_limits
 from certcal.claims import Ledger
 
@@ -89,12 +89,12 @@ def _blocks(s: NDArray[Any], y: NDArray[np.uint8]) -> tuple[Floats, Floats, Coun
     Where blocks end depends on which scores there are, not on the order of the samples, which may depend on outcomes.
     """
     if s.size <= SORTED:
-        sample = in_order(s, y)
+        sample = sort_pairs(s, y)
         each = np.flatnonzero(np.concatenate(([True], sample.scores[1:] != sample.scores[:-1])))
         first = last = sample.scores[each]
         count, hits = np.diff(each, append=s.size), np.add.reduceat(sample.outcomes, each, dtype=np.int64)
     else:
-        first, last, count, hits = _in_buckets(s, y)
+        first, last, count, hits = _count_in_buckets(s, y)
     if count.size <= MOST_BLOCKS:
         return first, last, count, hits
     before = np.cumsum(count) - count
@@ -106,7 +106,7 @@ def _blocks(s: NDArray[Any], y: NDArray[np.uint8]) -> tuple[Floats, Floats, Coun
     return first[starts], last[stops - 1], np.add.reduceat(count, starts), np.add.reduceat(hits, starts)
 
 
-def _in_buckets(s: NDArray[Any], y: NDArray[np.uint8]) -> tuple[Floats, Floats, Counts, Counts]:
+def _count_in_buckets(s: NDArray[Any], y: NDArray[np.uint8]) -> tuple[Floats, Floats, Counts, Counts]:
     """The same from some ten thousand buckets, which saves a sort."""
     from certcal._kernels.select import describe, make_grid
 

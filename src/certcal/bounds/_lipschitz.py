@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._base.checks import MOST_CHANGE, failure_probability, positive
 from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, running_sums, signed_sums, sorted_cells
-from certcal.bounds._scale import check_scale, log_odds
-from certcal.bounds._shared import Floats, Sample, check_pairs, in_order, upper_bound
+from certcal.bounds._shared import Floats, Sample, check_pairs, check_scale, log_odds, sort_pairs, upper_bound
 from certcal.bounds.concentration import place_bets
 from certcal.claims import Bound, short_text
 
@@ -73,17 +72,19 @@ def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, 
 def lipschitz_of(
     s: NDArray[Any], y: NDArray[np.uint8], delta: float, constant: float, scale: str = "probability"
 ) -> Bound:
-    """:func:`lipschitz` of checked arrays."""
     slope = positive(constant, "constant", MOST_CHANGE)
     level, on_log_odds = failure_probability(delta, "delta"), check_scale(scale) == "logit"
-    sample = in_order(s, y)
+    sample = sort_pairs(s, y)
     n = sample.scores.size
     begin, end = 0, n
     if on_log_odds:
         begin, end = np.searchsorted(sample.scores, (np.finfo(np.float64).tiny, 1 - _NEAR)).tolist()
     parts = [Sample(sample.scores[a:b], sample.outcomes[a:b]) for a, b in ((0, begin), (end, n), (begin, end))]
     bets = place_bets(level, n, OUTCOME_DEVIATIONS)
-    least, rounding = _alone(parts[0], bets) + _alone(parts[1], bets), n * (n - end + begin + 20) * 2.0**-51
+    least, rounding = (
+        _sums_with_free_signs(parts[0], bets) + _sums_with_free_signs(parts[1], bets),
+        n * (n - end + begin + 20) * 2.0**-51,
+    )
     if begin < end:
         patterns = _Patterns.of(parts[2], slope, on_log_odds)
         least += patterns.least(bets)
@@ -158,7 +159,7 @@ class _Patterns(NamedTuple):
         return np.array([least_of_runs(each, *rest, s, self.rises) for each, s in zip(logs, slopes, strict=True)])
 
 
-def _alone(sample: Sample, bets: Floats) -> Floats:
+def _sums_with_free_signs(sample: Sample, bets: Floats) -> Floats:
     """The same where every score has a sign of its own."""
     new = np.flatnonzero(np.diff(sample.scores, prepend=-1.0, append=2.0))
     return np.diff(signed_sums(sorted_cells(sample, new), bets), axis=2).min(axis=1).sum(axis=1)

@@ -14,8 +14,7 @@ from certcal._base.checks import InputError, confidence_level, confidences, posi
 from certcal._base.json import PlainValues
 from certcal._base.rounding import percent_text
 from certcal._base.threads import map_blocks
-from certcal.bounds._scale import NEAREST, check_scale, log_odds, places
-from certcal.bounds._shared import check_pairs, check_seed, in_order
+from certcal.bounds._shared import NEAREST, check_pairs, check_scale, check_seed, log_odds, places, sort_pairs
 from certcal.claims import short_text
 
 Floats = NDArray[np.float64]
@@ -81,7 +80,6 @@ def perturb(
 def perturb_scores(
     scores: NDArray[Any], bandwidth: float, seed: int | np.random.Generator = 0, scale: str = "probability"
 ) -> Floats:
-    """:func:`perturb` of checked scores."""
     on_log_odds = check_scale(scale) == "logit"
     s = scores.astype(np.float64, copy=False)
     h = check_bandwidth(bandwidth)
@@ -96,7 +94,6 @@ def perturb_scores(
 
 
 def perturbed_assumption(h: float, scale: str = "probability") -> str:
-    """What a claim about perturbed scores rests on."""
     where = " on the logit scale" if scale == "logit" else ""
     kernel = f"each was perturbed once by the sech kernel of bandwidth {short_text(h, 'upper')}{where}"
     return f"{kernel}, independently of all else and not chosen among draws"
@@ -124,7 +121,6 @@ def quantile(shares: Floats, score: Floats, h: float) -> Floats:
 
 
 def distribution(value: Floats, score: Floats, h: float) -> Floats:
-    """Probability that the perturbed score is at most ``value``."""
     below = gudermannian(score / h)
     return (gudermannian((value - score) / h) + below) / (gudermannian((1 - score) / h) + below)
 
@@ -228,7 +224,7 @@ def choose_bandwidth(
     allowed = share(tolerance, "tolerance", "pass the largest fall of AUROC, between 0 and 1")
     confidence = confidence_level(level)
     on_log_odds = check_scale(scale) == "logit"
-    sample = in_order(*check_pairs(scores, outcomes))
+    sample = sort_pairs(*check_pairs(scores, outcomes))
     where, stretch = sample.scores, None
     if on_log_odds:
         where, stretch, _ = places(np.clip(sample.scores, NEAREST, 1 - NEAREST), scale, 0.0)
@@ -344,7 +340,6 @@ class _AurocTable:
         return _PerturbedAuroc(float(positive @ below), np.arange(cells + 1) / cells, below, 1 - under)
 
     def standard_error(self, after: _PerturbedAuroc) -> float:
-        """Of the fall, over the draw of the samples."""
         ranks = 1 - _share_below(self.negatives, self.positives)
         moved = self.ranks - np.interp(self.positives, after.nodes, after.below)
         other = ranks - np.interp(self.negatives, after.nodes, after.above)

@@ -159,7 +159,7 @@ def plan(
     curve = tuple(found[n] for n in sorted(found))
     settings: dict[str, Any] = {"method": called} | ({"bins": bins} if called == "binned" else {})
     settings |= {"scores": "evenly from 0 to 1" if scores is None else "given", "repetitions": count, "seed": start}
-    return Plan(_rounded_up(many), goal, name, float(error), chance, level, curve, settings)
+    return Plan(_round_up_to_two_digits(many), goal, name, float(error), chance, level, curve, settings)
 
 
 def _method(method: str | Callable[..., Bound], bins: int) -> Callable[..., Bound]:
@@ -190,7 +190,6 @@ def _classifier(scores: Floats | None, error: float) -> Callable[[int, np.random
     return draw
 
 
-def _rounded_up(n: int) -> int:
-    """Two digits, rounded up."""
+def _round_up_to_two_digits(n: int) -> int:
     step = 10 ** max(0, len(str(n)) - 2)
     return -(-n // step) * step

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.checks import InputError, confidences, correctness, same_length, whole_number
+from certcal._base.checks import InputError, choice, confidences, correctness, same_length, whole_number
 from certcal._base.threads import SMALL, map_blocks, thread_count
 from certcal.claims import Bound, move_outward
 
@@ -24,6 +24,12 @@ SET_ASIDE = 1 / 64
 # Samples up to which folds have equal sizes.
 SHUFFLED = 100_000
 
+# The scale on which noise is added, or on which a calibration function changes slowly.
+SCALES = ("probability", "logit")
+
+# Scores nearer to 0 or 1 than this have no useful log-odds: noise is added to those of the end.
+NEAREST = 1e-6
+
 # Tells the stream of the folds from that of noise or of simulated samples which were drawn with the same seed.
 FOLDS = 2
 
@@ -36,14 +42,13 @@ class Sample(NamedTuple):
 
 
 def check_pairs(scores: Any, outcomes: Any) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Checked input in the order in which it came."""
     s = confidences(scores, "scores")
     y = correctness(outcomes, "outcomes", "pass what happened: 0 or 1 per sample")
     same_length(scores=s.size, outcomes=y.size)
     return s, y
 
 
-def in_order(s: NDArray[Any], y: NDArray[np.uint8]) -> Sample:
+def sort_pairs(s: NDArray[Any], y: NDArray[np.uint8]) -> Sample:
     """Sort pairs by one sort of whole numbers.
 
     The bits of a float from 0 to 1 are a whole number below 2^62 that grows with the float, so the outcome fits below
@@ -61,7 +66,7 @@ def in_order(s: NDArray[Any], y: NDArray[np.uint8]) -> Sample:
     return Sample(keys.view(np.float64), ordered)
 
 
-def in_folds(s: NDArray[Any], y: NDArray[np.uint8], folds: int, seed: int) -> tuple[Sample, NDArray[np.uint8]]:
+def sort_in_folds(s: NDArray[Any], y: NDArray[np.uint8], folds: int, seed: int) -> tuple[Sample, NDArray[np.uint8]]:
     """The sorted sample, and the fold of each of its places: see :func:`fold_of_each`."""
     fold = fold_of_each(s.size, folds, seed)
     keys = _keys(s, y)
@@ -111,6 +116,44 @@ def _keys(s: NDArray[Any], y: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return keys
 
 
+class Places(NamedTuple):
+    """Where sorted scores stand on a scale: as numbers from 0 to 1, of which one unit is ``stretch`` units of it.
+
+    What is claimed is about the scores as they were rounded. A function of the log-odds that changes by at most
+    ``slope`` per unit of it differs by at most ``rounding`` from a function of the rounded scores, on average over
+    them, where one rounded score stands for all that it came from.
+    """
+
+    values: Floats
+    stretch: float
+    rounding: float
+
+
+def check_scale(scale: Any) -> str:
+    return choice(scale, SCALES, "scale")
+
+
+def log_odds(scores: Floats) -> Floats:
+    """ln(s/(1 - s)), at the ends that of the nearest score that has one."""
+    s = np.clip(scores, np.finfo(np.float64).tiny, 1 - 2.0**-53)
+    return np.asarray(np.log(s) - np.log1p(-s), np.float64)
+
+
+def places(scores: Floats, scale: str, slope: float) -> Places:
+    """Sorted scores on their scale. On that of probabilities they are what they are.
+
+    A score is known to a few units in its last place, so its log-odds t to within 2^-48 (1 + |t|)/(1 - s); a score of 1
+    stands for all beyond, and η for a number in [0, 1].
+    """
+    if scale == "probability":
+        return Places(scores, 1.0, 0.0)
+    t = log_odds(scores)
+    off = np.minimum(slope * 2.0**-48 * (1 + np.abs(t)) / np.maximum(1 - scores, 2.0**-60), 1.0)
+    off[scores < np.finfo(np.float64).tiny] = 1.0
+    stretch = float(t[-1] - t[0]) or 1.0
+    return Places(np.clip((t - t[0]) / stretch, 0.0, 1.0), stretch, float(off.mean()) * (1 + 1e-9))
+
+
 def bernstein_term(n: int, delta: float, variance: float) -> float:
     """√(2 v ln(3/δ)/n) + 3 ln(3/δ)/n, rounded up: the empirical Bernstein deviation for means of variables in [0, 1].
 
@@ -144,27 +187,6 @@ def outcome_term(delta: float, candidates: int, squares: float, errors: float, l
     deviation = half + math.sqrt(half * half + errors + largest * largest * log_variance / 3)  # at least √v
     bernstein = deviation * math.sqrt(2 * log) + largest * log / 3
     return move_outward(min(math.sqrt(squares * log / 2), bernstein), "upper", ROUNDING)
-
-
-def chernoff_upper(mean: float, n: int, delta: float) -> float:
-    """Upper limit, rounded up, for the expectation of a variable in [0, 1] whose n draws have at most this mean.
-
-    Why: with probability 1 - δ the divergence kl(mean, expectation) of two coins is at most ln(1/δ)/n unless the
-    expectation is the smaller one (Chernoff's inequality). The largest expectation for which that holds grows with the
-    mean, so a number that is at least the mean may stand in its place.
-    """
-    p = max(mean, 0.0)
-    if p >= 1:
-        return 1.0
-    allowed = math.log(1 / delta) / n * (1 + 1e-12) + 1e-15  # room for the rounding of the logarithms
-
-    def apart(q: float) -> float:
-        return (p * math.log(p / q) if p > 0 else 0.0) + (1 - p) * math.log((1 - p) / (1 - q))
-
-    inside, outside = p, 1.0
-    while inside < (middle := (inside + outside) / 2) < outside:
-        inside, outside = (middle, outside) if apart(middle) <= allowed else (inside, middle)
-    return outside
 
 
 def mean_rounding(n: int) -> float:
@@ -205,7 +227,6 @@ def check_folds(folds: Any, n: int) -> int:
 
 
 def check_seed(seed: Any) -> int:
-    """A seed for the folds."""
     return whole_number(seed, 0, 2**64 - 1, "seed", "pass a whole number >= 0")
 
 

@@ -19,20 +19,22 @@ from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._base.checks import InputError, choice, failure_probability, flag, positive
 from certcal._base.threads import map_blocks
 from certcal.bounds import _analytic, _perturb
-from certcal.bounds._scale import Places, check_scale, places
 from certcal.bounds._shared import (
+    Places,
     Sample,
     average_terms,
     bernstein_term,
     check_folds,
     check_pairs,
+    check_scale,
     check_seed,
-    chernoff_upper,
-    in_folds,
-    in_order,
     outcome_term,
+    places,
+    sort_in_folds,
+    sort_pairs,
     upper_bound,
 )
+from certcal.bounds.concentration import chernoff_upper
 from certcal.claims import ORDER, Bound, Estimate, Frozen, Ledger
 
 Floats = NDArray[np.float64]
@@ -214,7 +216,6 @@ def smooth_of(
     perturb: bool = False,
     scale: str = "probability",
 ) -> Bound | Unproved:
-    """:func:`smooth` of checked arrays."""
     level, h = failure_probability(delta, "delta"), _perturb.check_bandwidth(bandwidth)
     choice(form, FORMS, "form")
     if check_scale(scale) == "logit" and form != "direct":
@@ -231,11 +232,11 @@ def smooth_of(
             f"scores are {s.dtype}, in which log-odds near 0 and 1 are too coarse; pass perturbed scores as float64"
         )
     if form == "direct":
-        parts = [_direct(in_order(s, y), h, level, width, scale)]
+        parts = [_terms_without_split(sort_pairs(s, y), h, level, width, scale)]
     else:
-        sample, fold = in_folds(s, y, count, start)
+        sample, fold = sort_in_folds(s, y, count, start)
         part = Ledger(level).split(**{str(k): 1.0 for k in range(count)}).entries[0][1]
-        room = _Room(fold, count)
+        room = _SplitMemory(fold, count)
         parts = [one_split(*room.fill(sample, fold, k), h, part, form, width) for k in range(count)]
     settings: dict[str, Any] = {"bandwidth": h, "form": form}
     if scale == "logit":
@@ -262,8 +263,7 @@ class SmoothTerms(NamedTuple):
     used: Mapping[str, float]
 
 
-def _direct(sample: Sample, h: float, delta: float, width: float | None, scale: str) -> SmoothTerms:
-    """The bound without a split."""
+def _terms_without_split(sample: Sample, h: float, delta: float, width: float | None, scale: str) -> SmoothTerms:
     n = sample.scores.size
     where = places(sample.scores, scale, 0.5 / h)
     h /= where.stretch
@@ -271,7 +271,7 @@ def _direct(sample: Sample, h: float, delta: float, width: float | None, scale: 
     if width is None:
         fit, used = _best_fit(sample, where, h, budget["outcomes"])
     else:
-        fit, used = _averaged(sample, where, h, max(width / where.stretch, NARROWEST))
+        fit, used = _fit_by_averages(sample, where, h, max(width / where.stretch, NARROWEST))
     terms = {
         "surrogate gap": fit.gap,
         "bias": fit.bias + where.rounding * (1 + n * fit.largest),
@@ -285,19 +285,18 @@ def _direct(sample: Sample, h: float, delta: float, width: float | None, scale: 
 def _best_fit(sample: Sample, where: Places, h: float, delta: float) -> tuple[_analytic.Fit, Mapping[str, float]]:
     """The fit of which most is expected, were η(s) = s; it looks at scores only."""
     n = sample.scores.size
-    cells = _analytic.in_cells(sample, where, h)
-    pieces = _analytic.in_pieces(cells, h)
+    cells = _analytic.group_in_cells(sample, where, h)
+    pieces = _analytic.cut_in_pieces(cells, h)
     variance = float((cells.number * cells.score) @ (1 - cells.score)) / n
     wide, expected = best_width(where.values, h, _analytic.NORMAL * math.sqrt(variance))
     expected += outcome_term(delta, 1, 1 / n, variance / n, 1 / n)
     more = TYPICAL_SQUARES / n, TYPICAL_SQUARES * variance / n, TYPICAL_LARGEST / n
     if pieces.expected + outcome_term(delta, 1, *more) > expected:
-        return _averaged(sample, where, h, wide)
-    return _analytic.fitted(cells, pieces, h), {"nodes": int(pieces.nodes.sum())}
+        return _fit_by_averages(sample, where, h, wide)
+    return _analytic.fit_pieces(cells, pieces, h), {"nodes": int(pieces.nodes.sum())}
 
 
-def _averaged(sample: Sample, where: Places, h: float, wide: float) -> tuple[_analytic.Fit, Mapping[str, float]]:
-    """Local averages in windows of one width."""
+def _fit_by_averages(sample: Sample, where: Places, h: float, wide: float) -> tuple[_analytic.Fit, Mapping[str, float]]:
     scores, at, keep = sample.scores, where.values, where.values is not sample.scores
     # In a narrow window Taylor's bound on the bias is the smaller one, except at the ends and there by little.
     sides, slopes = wide > h / 4, (0.5 / h, 0.5 / h**2)
@@ -309,7 +308,7 @@ def _averaged(sample: Sample, where: Places, h: float, wide: float) -> tuple[_an
     return _analytic.Fit(gap + around.rounding, bias, *spread), {"smoothing": wide * where.stretch}
 
 
-class _Room:
+class _SplitMemory:
     """Memory for the samples of one split, used again for every fold."""
 
     def __init__(self, fold: Bytes, folds: int) -> None:

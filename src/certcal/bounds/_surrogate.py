@@ -125,7 +125,7 @@ def _band(s: Floats, y: NDArray[np.uint8], slopes: Slopes, delta: float) -> Cali
     lower, upper, estimate = np.zeros(places.size), np.ones(places.size), np.full(places.size, np.nan)
     lower[used], upper[used] = limits.lower[which] - bias[used], limits.upper[which] + bias[used]
     estimate[used] = (k / m)[which]
-    lower, upper = -_reached(-lower, places, first), _reached(upper, places, first)
+    lower, upper = -_limit_by_slope(-lower, places, first), _limit_by_slope(upper, places, first)
     lower, upper = np.maximum(lower - off - 1e-12, 0), np.minimum(upper + off + 1e-12, 1)
     if (lower <= upper).all():
         estimate = np.clip(estimate, lower, upper)
@@ -172,7 +172,7 @@ def _windows(cells: BinTable, places: Floats, slopes: Slopes, log: float) -> tup
     return chosen
 
 
-def _reached(upper: Floats, places: Floats, slope: float) -> Floats:
+def _limit_by_slope(upper: Floats, places: Floats, slope: float) -> Floats:
     """The smallest of all upper ends, each raised by the slope times its distance."""
     from_left = np.minimum.accumulate(upper - slope * places) + slope * places
     from_right = np.minimum.accumulate((upper + slope * places)[::-1])[::-1] - slope * places

@@ -84,7 +84,7 @@ def clopper_pearson(
     >>> [round(clopper_pearson(1, 2, 0.2, "lower", identical=each).lower, 4) for each in (True, False)]
     [0.1056, 0.1]
     """
-    counts, draws = _together(count=_whole(count, "count"), n=_whole(n, "n"))
+    counts, draws = _broadcast(count=_whole(count, "count"), n=_whole(n, "n"))
     if np.any(draws < 1) or np.any(counts < 0) or np.any(counts > draws):
         raise InputError("count must be from 0 to n and n at least 1; pass successes and draws in this order")
     return binomial_limits(counts, draws, alpha, side, identical=identical)
@@ -138,7 +138,7 @@ def empirical_bernstein(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, alph
     spread = np.asarray(to_numpy(variance, "variance"), np.float64)
     if not np.all((spread >= 0) & (spread <= 0.2500001)):
         raise InputError("variance is outside [0, 0.25]; pass the mean of (X - mean)² for X in [0, 1]")
-    _together(mean=means, variance=spread)
+    _broadcast(mean=means, variance=spread)
     choice(side, SIDES, "side")
     log = math.log(3 / share(alpha, "alpha", "pass a probability between 0 and 1"))
     return _around(means, np.sqrt(2 * spread * log / draws) + 3 * log / draws, side)
@@ -229,7 +229,6 @@ def _betting_lower(points: Floats, counts: NDArray[np.int64], level: float, thet
 
 
 def _log_capital(points: Floats, rows: Floats, m: Floats, thetas: Floats) -> Floats:
-    """Logarithm of the average capital of the bets against the means m."""
     logs = np.empty((thetas.size, m.size))
     with np.errstate(divide="ignore", invalid="ignore"):
         for index, theta in enumerate(thetas):
@@ -258,7 +257,7 @@ def _clopper_pearson_lower(
     guess = np.asarray(betaincinv(a, b, level), np.float64)
     lost = ~(np.abs(betainc(a, b, guess) - level) <= 1e-6 * level)
     if lost.any():
-        guess[lost] = _bisected(a[lost], b[lost], level)
+        guess[lost] = _invert_by_bisection(a[lost], b[lost], level)
     step = 2.0**-52
     unsafe = np.arange(guess.size)
     while unsafe.size:
@@ -272,7 +271,7 @@ def _clopper_pearson_lower(
     return p if identical else np.where(counts == 1, np.minimum(p, level / n * (1 - _SUM)), p)
 
 
-def _bisected(a: Floats, b: Floats, level: float) -> Floats:
+def _invert_by_bisection(a: Floats, b: Floats, level: float) -> Floats:
     """Inverse incomplete beta function by bisection, for levels where the library has none."""
     from scipy.special import betainc
 
@@ -303,12 +302,11 @@ def _means(mean: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
     means = np.asarray(to_numpy(mean, "mean"), np.float64)
     if not np.all((means >= 0) & (means <= 1)):
         raise InputError("mean is outside [0, 1]; pass means of values in [0, 1]")
-    means, draws = _together(mean=means, n=_draws(n))
+    means, draws = _broadcast(mean=means, n=_draws(n))
     return means, draws
 
 
-def _together(**arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """Arrays of one shape, or single numbers beside them."""
+def _broadcast(**arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     try:
         return np.broadcast_arrays(*arrays.values())
     except ValueError:
@@ -336,6 +334,27 @@ def _plain(value: Any) -> Any:
 
 def _limits(lower: Floats, upper: Floats) -> Limits:
     return Limits(_plain(lower), _plain(upper))
+
+
+def chernoff_upper(mean: float, n: int, delta: float) -> float:
+    """Upper limit, rounded up, for the expectation of a variable in [0, 1] whose n draws have at most this mean.
+
+    Why: with probability 1 - δ the divergence kl(mean, expectation) of two coins is at most ln(1/δ)/n unless the
+    expectation is the smaller one (Chernoff's inequality). The largest expectation for which that holds grows with the
+    mean, so a number that is at least the mean may stand in its place.
+    """
+    p = max(mean, 0.0)
+    if p >= 1:
+        return 1.0
+    allowed = math.log(1 / delta) / n * (1 + 1e-12) + 1e-15  # room for the rounding of the logarithms
+
+    def apart(q: float) -> float:
+        return (p * math.log(p / q) if p > 0 else 0.0) + (1 - p) * math.log((1 - p) / (1 - q))
+
+    inside, outside = p, 1.0
+    while inside < (middle := (inside + outside) / 2) < outside:
+        inside, outside = (middle, outside) if apart(middle) <= allowed else (inside, middle)
+    return outside
 
 
 def place_bets(delta: float, n: int, deviations: Floats = DEVIATIONS, largest: float = LARGEST_BET) -> Floats:

@@ -46,7 +46,6 @@ class AffineScaling(ScoreMap):
         self.intercept_ = found[-k:]
 
     def _probabilities(self, x: NDArray[Any]) -> Floats:
-        """Softmax of A logits + b."""
         x = _finite_squares(as_logits(x, self.inputs))
         p = softmax(_affine(x, getattr(self, f"{self._linear}_"), self.intercept_))
         return np.maximum(p, LEAST, out=p)
@@ -214,7 +213,6 @@ class AffineLoss:
         return loss, gradient
 
     def product(self, direction: Floats) -> Floats:
-        """The Hessian times a direction."""
         found = self.ridge * direction
         for rows in self.blocks:
             x, w, p = self.x[rows], self.w[rows], self.p[rows]
@@ -226,7 +224,6 @@ class AffineLoss:
         return found
 
     def diagonal(self) -> Floats:
-        """The diagonal of the Hessian."""
         found = self.ridge.copy()
         for rows in self.blocks:
             p = self.p[rows]

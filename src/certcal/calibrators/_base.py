@@ -132,7 +132,6 @@ class Calibrator(ABC):
             raise _not_fitted()(f"this {type(self).__name__} is not fitted; call fit first")
 
     def _chosen(self, name: str) -> str:
-        """A parameter that is one of a few words."""
         return choice(getattr(self, name), self._choices[name], name)
 
     @abstractmethod
@@ -180,7 +179,6 @@ class Calibrator(ABC):
 
     @staticmethod
     def _fitted_in(document: Any) -> Calibrator | None:
-        """A calibrator inside a state, if it is one and fitted."""
         found = Calibrator.from_dict(cast("Mapping[str, Any]", document)) if isinstance(document, Mapping) else None
         return found if found is not None and found.__sklearn_is_fitted__() else None
 
@@ -329,7 +327,6 @@ def described(calibrator: Any) -> str:
 
 
 def number(state: Mapping[str, Any], name: str, least: float, most: float) -> float:
-    """A finite number of a state in a range."""
     value = state.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise InputError(f"{name} is {value!r}; expected a number from {least:g} to {most:g}")

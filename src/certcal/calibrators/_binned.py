@@ -74,7 +74,6 @@ class BinnedMap(OutcomeMap):
         return ranges(self.values_, first, last)
 
     def _ready(self, delta: Any) -> tuple[BinCells, float, dict[str, Any]]:
-        """What a guarantee is made of."""
         self._require_fitted()
         level = failure_probability(delta, "delta")
         if self.counts_ is None:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, choice, positive, to_numpy
-from certcal._base.isotonic import counted, pool
 from certcal.calibrators._base import ConfidenceMap
 from certcal.calibrators._isotonic import CurveMap, curve_through
 from certcal.calibrators._logistic import LogisticMap, log_odds
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.calibrators._search import search
 from certcal.calibrators.scores import Floats
+from certcal.metrics.isotonic import count_places, pool
 
 Part = tuple[Floats, NDArray[np.uint8]]
 
@@ -306,7 +306,6 @@ class BrierTerms:
 
     @classmethod
     def of(cls, samples: CertifiedSamples, radius_weight: Sequence[float] | None = None) -> BrierTerms:
-        """BrierTerms of samples; ``radius_weight`` are weights of the radii, equal when not given."""
         count = len(samples.radii)
         share = _radius_weights(radius_weight, count)
         worst: list[Part] = []
@@ -320,7 +319,6 @@ class BrierTerms:
         return cls(clean, tuple(worst), share / total if total > 0 else share)
 
     def at(self, tradeoff: float) -> BrierPoints:
-        """The weighted points of a trade-off λ."""
         if tradeoff < 1 and self.clean is None:
             raise InputError(
                 f"confidence is missing: with tradeoff {tradeoff:g} the map is also fitted to the confidences without "
@@ -364,7 +362,6 @@ class _Pair:
         self.second = _spread(second, self.x)
 
     def at(self, share: float) -> BrierPoints:
-        """Their mixture, with this share of the second."""
         (a, b), (c, d) = self.first, self.second
         right, wrong = (1 - share) * a + share * c, (1 - share) * b + share * d
         some = right + wrong > 0  # a share may be too small to leave anything
@@ -372,7 +369,6 @@ class _Pair:
 
 
 def _spread(points: BrierPoints, x: Floats) -> tuple[Floats, Floats]:
-    """Weights on more places."""
     right, wrong = np.zeros(x.size), np.zeros(x.size)
     place = np.searchsorted(x, points.x)
     right[place], wrong[place] = points.right, points.wrong
@@ -381,7 +377,7 @@ def _spread(points: BrierPoints, x: Floats) -> tuple[Floats, Floats]:
 
 def _points(places: Floats, correct: NDArray[np.uint8]) -> BrierPoints:
     """BrierPoints of samples that weigh the same. Their numbers are counted, so the order of samples changes no bit."""
-    x, n, right = counted(places, correct)
+    x, n, right = count_places(places, correct)
     return BrierPoints(x, right / places.size, (n - right) / places.size)
 
 
@@ -415,7 +411,6 @@ def radius_shares(samples: CertifiedSamples, radius_weight: Sequence[float] | No
 
 
 def check_tradeoff(tradeoff: Any) -> float:
-    """A number from 0 to 1."""
     try:
         value = float(tradeoff)
     except (TypeError, ValueError, OverflowError):

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
-from certcal._base.isotonic import Pooled, isotonic
 from certcal.calibrators._base import OutcomeMap, numbers
 from certcal.calibrators.scores import Floats
+from certcal.metrics.isotonic import Pooled, isotonic
 
 
 @dataclass(frozen=True, eq=False)

@@ -172,7 +172,6 @@ def log_odds(values: Floats) -> tuple[Floats, Floats]:
 
 
 def sigmoid(values: Floats) -> Floats:
-    """1 / (1 + exp(-t))."""
     from scipy.special import expit
 
     return np.asarray(expit(values), np.float64)

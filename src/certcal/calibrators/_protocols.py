@@ -69,7 +69,6 @@ class IntervalCalibrator(Protocol):
 
 
 def predicted(calibrator: Any, confidence: Any) -> Floats:
-    """Confidences after a map, checked."""
     if not callable(getattr(calibrator, "predict", None)):
         raise InputError(f"{shortened(calibrator)} has no predict; pass a fitted calibrator, or load one from its file")
     found = confidences(calibrator.predict(confidence), f"{type(calibrator).__name__}.predict").astype(np.float64)

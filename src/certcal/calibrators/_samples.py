@@ -316,7 +316,6 @@ def _ends(values: NDArray[Any], name: str, kept: NDArray[np.bool_], otherwise: f
 
 
 def _levels(alpha: Any, count: int) -> tuple[float, ...]:
-    """One probability of failing per radius."""
     several = np.array(to_numpy(alpha, "alpha"), np.float64)
     if several.shape not in ((), (count,)):
         raise InputError(f"alpha has shape {several.shape}; pass one probability, or one for each of {count} radii")
@@ -334,7 +333,6 @@ def _radius_texts(radii: float | str | Sequence[float | str], count: int) -> tup
 
 
 def _distances(radii: float | str | Sequence[float | str]) -> list[float]:
-    """Finite numbers of at least 0."""
     values: list[float] = []
     for index, radius in enumerate([radii] if isinstance(radii, int | float | str) else radii):
         try:

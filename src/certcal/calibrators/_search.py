@@ -186,7 +186,6 @@ def least_of_quadratic(slope: Floats, matrix: Floats, low: Floats, high: Floats)
 
 
 def _halves(low: Floats, high: Floats, bound: Floats, spread: Floats) -> tuple[Floats, Floats, Floats]:
-    """Boxes cut in two across the side that moves the places' values most."""
     side = ((high - low) * spread).argmax(axis=1)
     every = np.arange(len(low))
     middle = (low[every, side] + high[every, side]) / 2

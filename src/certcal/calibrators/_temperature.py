@@ -96,7 +96,6 @@ class TemperatureScaling(ScoreMap):
         self.temperature_ = 1 / best_inverse(as_logits(x, self.inputs), y, w)
 
     def _probabilities(self, x: NDArray[Any]) -> Floats:
-        """Softmax of logits / T."""
         x = as_logits(x, self.inputs)
         with np.errstate(over="ignore"):  # logits of 1e308 and -1e308: a probability of 0
             p = softmax((x - x.max(axis=1, keepdims=True).astype(np.float64)) / self.temperature_)

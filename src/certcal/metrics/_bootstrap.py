@@ -149,7 +149,7 @@ def with_interval(
             metric, *arrays, level=level, replicates=replicates, seed=seed, sample_weight=sample_weight, **options
         )
     value, level = metric(*arrays, sample_weight=sample_weight, **options), confidence_level(level)
-    checked = _checked(arrays, entry.reads, options)
+    checked = _check_arrays(arrays, entry.reads, options)
     n = int(checked[0].shape[0])
     if entry.interval is None:
         return Estimate(entry.name, value, n, options)
@@ -157,8 +157,7 @@ def with_interval(
     return Estimate(entry.name, value, n, options, entry.interval.interval(evidence, value, level, options))
 
 
-def _checked(arrays: tuple[Any, ...], reads: str, options: Mapping[str, Any]) -> tuple[NDArray[Any], ...]:
-    """Arrays that a metric has accepted, as its losses take them."""
+def _check_arrays(arrays: tuple[Any, ...], reads: str, options: Mapping[str, Any]) -> tuple[NDArray[Any], ...]:
     if reads in ("confidence", "correct"):
         return ((confidences if reads == "confidence" else correctness)(arrays[0]),)
     if reads == "pair":

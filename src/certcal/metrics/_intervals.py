@@ -261,7 +261,6 @@ def share_ends(evidence: Evidence, hits: NDArray[Any], value: float, tail: float
 
 
 def mean_of(losses: Callable[..., NDArray[Any]], most: float = math.inf) -> IntervalRule:
-    """The rule of a mean of losses per sample."""
     return IntervalRule("score", partial(_mean, losses, most), most=most)
 
 
@@ -308,7 +307,6 @@ def score_ends(evidence: Evidence, value: float, tail: float) -> Ends:
 
 
 def _uncertainty(evidence: Evidence, value: float, tail: float, settings: Mapping[str, Any]) -> Ends:
-    """The image of the interval of the rate."""
     table = evidence.bins(settings)
     rate = float(table.correct_sum.sum()) / table.total
     low, high = share_ends(evidence, evidence.arrays[1], rate, tail)
@@ -356,7 +354,6 @@ class BinNoise:
 
     @classmethod
     def of(cls, evidence: Evidence, table: BinTable) -> BinNoise:
-        """From sums per bin and, with weights, from the samples."""
         used = table.weight > 0
         weight = table.weight[used]
         share, size = weight / table.total, weight**2 / table.squared_weight[used]
@@ -424,7 +421,6 @@ def _ece(evidence: Evidence, value: float, tail: float, settings: Mapping[str, A
 
 
 def _sweep(evidence: Evidence, value: float, tail: float, _: Mapping[str, Any]) -> Ends:
-    """About the bins that were found."""
     from certcal.metrics.binned import sweep_table
 
     z, c = evidence.arrays[:2]
@@ -623,7 +619,6 @@ class KernelNoise:
         self.spectrum = np.fft.rfft(np.concatenate((self.mass, self.mass[::-1])))
 
     def expected(self, sigma: float) -> float:
-        """At a bandwidth."""
         t, width = (np.arange(_CELLS) + 0.5) / _CELLS, max(sigma / math.sqrt(2), 1 / _CELLS)
         damped = self.spectrum * np.exp(-0.5 * (np.pi * np.arange(_CELLS + 1) * width) ** 2)  # as heat is
         smooth = np.maximum(np.fft.irfft(damped)[:_CELLS], 0.0) * _CELLS / (2 * sigma * math.sqrt(math.pi))
@@ -634,7 +629,6 @@ class KernelNoise:
 
 
 def _kernel_ends(evidence: Evidence, value: float, tail: float, noise: KernelNoise, sigma: float, reach: float) -> Ends:
-    """At a fixed bandwidth."""
     q, ratio = quantile(tail), _ratio_noise(evidence, value)
     below = noise.expected(sigma) + q * math.sqrt(max(noise.seen, noise.calm) + max(ratio, 0.0))
     return value - below, value + deviation(noise.seen + ratio, evidence.largest * reach, q)

@@ -191,9 +191,9 @@ def measure(
     if bootstrap:
         check_request(level, bootstrap, seed)
     given = check_threshold(threshold, predictions.task)
-    shared = _Shared(predictions, counts, side)
+    shared = _SharedValues(predictions, counts, side)
     found: list[Estimate] = []
-    for entry, count in _chosen(metrics, predictions, counts):
+    for entry, count in _chosen_rows(metrics, predictions, counts):
         settings, (arrays, options) = entry.settings(count, side, given), entry.arguments(predictions) or ((), {})
         value = shared.value(entry, count, arrays, options, settings)
         interval = None
@@ -224,8 +224,7 @@ def check_threshold(threshold: float | None, task: str) -> dict[str, float]:
     return {} if threshold is None else {"threshold": real(threshold, "threshold", "pass a number from 0 to 1")}
 
 
-def _chosen(metrics: Any, predictions: Predictions, counts: tuple[int, ...]) -> list[Row]:
-    """The rows of the names that are wanted, in the order of the table, and then metrics of one's own."""
+def _chosen_rows(metrics: Any, predictions: Predictions, counts: tuple[int, ...]) -> list[Row]:
     task = predictions.task
     rows = [(entry, count) for entry, count in table_rows(counts, task) if entry.arguments(predictions) is not None]
     if metrics is None:
@@ -237,11 +236,10 @@ def _chosen(metrics: Any, predictions: Predictions, counts: tuple[int, ...]) -> 
             reason = f"these predictions have no {name}"
             raise InputError(reason, argument="metrics", remedy=f"there are {', '.join(known)}")
     named = [row for row in rows if row[0].text("name", task) in wanted]
-    return [*named, *((_own(each), None) for each in wanted if callable(each))]
+    return [*named, *((_entry_of(each), None) for each in wanted if callable(each))]
 
 
-def _own(metric: Callable[..., Any]) -> MetricEntry:
-    """The entry of a metric of one's own."""
+def _entry_of(metric: Callable[..., Any]) -> MetricEntry:
     name = getattr(metric, "__name__", type(metric).__name__)
 
     def value(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
@@ -255,7 +253,7 @@ def _own(metric: Callable[..., Any]) -> MetricEntry:
     return MetricEntry(name, value, name, "")
 
 
-class _Shared:
+class _SharedValues:
     """What several rows are computed from, made when one of them asks for it."""
 
     def __init__(self, predictions: Predictions, counts: tuple[int, ...], closed: str) -> None:
@@ -392,7 +390,6 @@ def _sorted_columns(values: NDArray[Any], columns: Any, places: Any) -> tuple[ND
 def score_tables(
     z: NDArray[Any], c: NDArray[np.uint8], counts: tuple[int, ...], closed: str
 ) -> dict[int, tuple[BinTable, BinTable]]:
-    """Tables of equal-width and of equal-mass bins for every bin count."""
     from certcal._kernels import sorted_bins as kernels
 
     plan = _BinPlan.of(counts, closed, z.dtype, z.size)
@@ -418,7 +415,6 @@ def score_tables(
 def classwise_errors(
     p: NDArray[Any], y: NDArray[np.int64], counts: tuple[int, ...], closed: str
 ) -> dict[int, tuple[float, float]]:
-    """Classwise calibration errors with equal-width and with equal-mass bins for every bin count."""
     from certcal._kernels import sorted_bins as kernels
 
     n, classes = p.shape

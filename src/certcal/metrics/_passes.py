@@ -173,9 +173,9 @@ def survey_stream(
     _check_streamed(band, level)
     whole, groups = StreamedPart(request), dict[int, StreamedPart]()
     steps: tuple[Callable[[StreamedPart, Predictions], None], ...] = (
-        StreamedPart.first,
-        StreamedPart.second,
-        StreamedPart.third,
+        StreamedPart.accumulate,
+        StreamedPart.look_again,
+        StreamedPart.sum_equal_mass,
     )
     for step in steps:
         for predictions, codes in _pieces(chunks):
@@ -200,7 +200,6 @@ def survey_stream(
 
 
 def _pieces(chunks: GroupedPieces) -> Iterator[tuple[Predictions, NDArray[np.int64] | None]]:
-    """Predictions and the groups of their samples, piece by piece."""
     from certcal.predictions import Predictions
 
     given: Any = function(chunks, "chunks", _PIECES)()
@@ -272,7 +271,6 @@ class StreamedDiagram:
         self.cells = BinSums(cell_edges(counts), request.closed) if request.intervals else None
 
     def add(self, part: Predictions) -> None:
-        """Add a piece."""
         self.bins.add(part.confidence, part.correct, part.sample_weight)
         if part.sample_weight is not None:
             self.cells = None
@@ -280,7 +278,6 @@ class StreamedDiagram:
             self.cells.add(part.confidence, part.correct)
 
     def result(self) -> Reliability:
-        """The diagram."""
         asked, table = self.request, self.bins.table()
         if not table.total > 0:
             raise InputError("the table has no rows; pass at least one sample")
@@ -288,8 +285,6 @@ class StreamedDiagram:
 
 
 class StreamedPart:
-    """All that is known of a table or a group while its pieces pass by."""
-
     def __init__(self, request: StreamRequest) -> None:
         self.request = request
         self.stream: StreamingCalibration | None = None
@@ -300,7 +295,7 @@ class StreamedPart:
         self.passes = 0
         self.weighted = False
 
-    def first(self, part: Predictions) -> None:
+    def accumulate(self, part: Predictions) -> None:
         """Fill the accumulators, count for the others."""
         if self.stream is None:
             self.stream = StreamingCalibration(
@@ -316,13 +311,12 @@ class StreamedPart:
         self.extremes.count(part.confidence, part.correct, part.sample_weight)
         self.quantiles.count(part.confidence, part.sample_weight)
 
-    def second(self, part: Predictions) -> None:
+    def look_again(self, part: Predictions) -> None:
         """Look again where the answers lie."""
         self.extremes.look(part.confidence, part.correct, part.sample_weight)
         self.quantiles.look(part.confidence, part.sample_weight)
 
-    def third(self, part: Predictions) -> None:
-        """Sum the equal-mass bins."""
+    def sum_equal_mass(self, part: Predictions) -> None:
         for state in self.masses.values():
             state.add(part.confidence, part.correct, part.sample_weight)
 
@@ -340,7 +334,6 @@ class StreamedPart:
                 self.masses[count] = BinSums(edges, self.request.closed)
 
     def result(self) -> Survey:
-        """Everything, in the order of ``measure``."""
         assert self.stream is not None
         low, high = self.extremes.result()
         further: dict[Key, float] = {}
@@ -394,7 +387,6 @@ class StreamedPart:
 
 
 def cell_edges(counts: Iterable[int]) -> Floats:
-    """Edges of all the bins and of the cells."""
     return np.unique(np.concatenate([equal_width_edges(count) for count in (CELLS, *counts)]))
 
 

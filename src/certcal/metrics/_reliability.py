@@ -189,7 +189,6 @@ def reliability(
 
 
 def check_band(band: str, level: float) -> None:
-    """Refuse an unknown band and a level that is none."""
     choice(band, BANDS, "band")
     confidence_level(level)
     if band == "isotonic" and level <= 0.5:

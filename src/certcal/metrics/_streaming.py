@@ -152,7 +152,7 @@ class StreamingCalibration:
 
     def merge(self, other: StreamingCalibration) -> None:
         """Add all that another accumulator with the same settings has seen."""
-        if self._made() != other._made():
+        if self._settings() != other._settings():
             raise InputError(
                 "other was made with different bins, closed, classes, kernels, scores or threshold; use the same "
                 "settings"
@@ -167,8 +167,7 @@ class StreamingCalibration:
             self._grid.merge(other._grid)
         self.kind = other.kind if self.kind == "confidence" else self.kind
 
-    def _made(self) -> dict[str, Any]:
-        """The settings it was made with."""
+    def _settings(self) -> dict[str, Any]:
         return {
             "bins": self.counts,
             "closed": self.closed,
@@ -180,7 +179,7 @@ class StreamingCalibration:
 
     def reset(self) -> None:
         """Forget everything."""
-        self.__init__(**self._made())
+        self.__init__(**self._settings())
 
     def result(self) -> Measurements:
         """The metrics of everything seen so far."""

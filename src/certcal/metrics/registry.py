@@ -194,7 +194,6 @@ _OF_CLASSES = ("top-label", "multiclass")
 
 
 def _binary(definition: str = "", label: str = "", name: str = "", short: str = "") -> dict[str, dict[str, str]]:
-    """Texts for a binary score."""
     texts = {"definition": definition, "label": label, "name": name, "short": short}
     return {"binary": {what: text for what, text in texts.items() if text}}
 

@@ -336,8 +336,6 @@ def within_bin_of(table: BinTable, score: float) -> float:
 
 
 def _brier_term(name: str) -> Callable[..., float]:
-    """One term of the decomposition as a metric of its own."""
-
     def term(confidence: Any, correct: Any, bins: int = 15, **options: Any) -> float:
         return float(getattr(brier_decomposition(confidence, correct, bins, **options), name))
 

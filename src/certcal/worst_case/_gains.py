@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from certcal._base.checks import kernel_float
 from certcal._base.threads import map_blocks
 from certcal.binning import build_lookup
-from certcal.bounds.concentration import LARGEST_BET, place_bets
-from certcal.worst_case._program import Bins, Columns, best_signs, joined
+from certcal.bounds.concentration import LARGEST_BET, chernoff_upper, place_bets
+from certcal.worst_case._program import Bins, Columns, append_cells, best_signs
 from certcal.worst_case.intervals import Arrays
 
 Floats = NDArray[np.float64]
@@ -60,17 +60,7 @@ class Chernoff:
     n: int
 
     def upper_limit(self, delta: float, least: float) -> float:
-        """The largest expectation whose coin is within a divergence of ln(1/delta)/n of the mean's; rounded up."""
-        p = (1 + least) / 2
-        allowed = math.log(1 / delta) / self.n * (1 + 1e-12) + 1e-15  # room for the rounding of the logarithms
-
-        def apart(q: float) -> float:
-            return p * math.log(p / q) + ((1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0)
-
-        inside, outside = p, 1.0
-        while inside < (middle := (inside + outside) / 2) < outside:
-            inside, outside = (middle, outside) if apart(middle) <= allowed else (inside, middle)
-        return 2 * outside - 1
+        return 2 * chernoff_upper((1 + least) / 2, self.n, delta) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +81,6 @@ class Gains:
 
     @classmethod
     def of(cls, samples: Arrays, bins: Bins) -> Gains:
-        """Of checked samples."""
         grid = EndGrid.of(bins)
         low, high, c = kernel_float(samples[0]), kernel_float(samples[1]), samples[2]
 
@@ -100,19 +89,18 @@ class Gains:
             for first in range(start, stop, _BLOCK):
                 part = slice(first, min(stop, first + _BLOCK))
                 found.append(grid.counted(low[part], high[part], c[part].astype(bool), bins.count))
-            return [_added(found, 2 * (bins.count + 1) * grid.cells)]
+            return [_add_by_key(found, 2 * (bins.count + 1) * grid.cells)]
 
         parts = [each for block in map_blocks(one, low.size) for each in block]
-        return cls(bins, *_added(parts, 0), low.size)
+        return cls(bins, *_add_by_key(parts, 0), low.size)
 
     def __add__(self, other: Gains) -> Gains:
         if not self.n:
             return replace(other, free=self.free + other.free)
         parts = [(self.keys, self.sums), (other.keys, other.sums)]
-        return Gains(self.bins, *_added(parts, 0), self.n + other.n, self.free + other.free)
+        return Gains(self.bins, *_add_by_key(parts, 0), self.n + other.n, self.free + other.free)
 
     def with_free(self, free: int) -> Gains:
-        """The same with samples that may be anything."""
         return replace(self, free=free)
 
     def upper_limit(self, delta: float, least: float) -> float:
@@ -163,7 +151,6 @@ class Gains:
 
     @cached_property
     def _ends(self) -> tuple[_Ends, _Ends]:
-        """Of incorrect and of correct samples."""
         cells, rows = self._grid.cells, self.bins.count + 1
         kind, rest = np.divmod(self.keys, rows * cells)
         row, cell = np.divmod(rest, cells)
@@ -176,9 +163,9 @@ class Gains:
             pairs, pair = np.unique(low * self.bins.count + high, return_inverse=True)
             found.append(
                 _Ends(
-                    (cell[stays], *_shares(self.sums[stays])),
+                    (cell[stays], *_share_between_lines(self.sums[stays])),
                     self._grid.bin_of[cell[stays]],
-                    (cell[goes], *_shares(self.sums[goes])),
+                    (cell[goes], *_share_between_lines(self.sums[goes])),
                     pair.reshape(-1),
                     (pairs // self.bins.count, pairs % self.bins.count),
                     _summed(pair.reshape(-1), self.sums[goes, 0], pairs.size),
@@ -187,7 +174,6 @@ class Gains:
         return found[0], found[1]
 
     def least_logs(self, bets: Floats, m: float) -> Floats:
-        """The smallest Σ f(g_n(s)) over all sign patterns, for each bet."""
         scale = np.minimum(bets, LARGEST_BET / (1 - m))[:, None]
 
         def log(worth: Floats) -> Floats:
@@ -205,7 +191,7 @@ class Gains:
             return solve(right, wrong)
         anywhere = (np.zeros(1, np.int64), np.array([self.bins.count - 1]))
         number, (stay, held) = np.array([float(self.free)]), self.free * f(np.array([1.0, 0.0])).T
-        more = Brought(anywhere, number, held[:, None], stay[:, None] * (np.arange(self.bins.count) == 0))
+        more = PairWorths(anywhere, number, held[:, None], stay[:, None] * (np.arange(self.bins.count) == 0))
         less = replace(more, stays=stay[:, None] * (np.arange(self.bins.count) == self.bins.count - 1))
         return np.minimum(solve(right + more, wrong), solve(right, wrong + less))
 
@@ -231,7 +217,6 @@ class EndGrid:
 
     @property
     def cells(self) -> int:
-        """Number of cells."""
         return self.bins.count
 
     def counted(
@@ -265,15 +250,15 @@ class _Ends:
     pairs: tuple[Words, Words]
     number: Floats
 
-    def brought(self, staying: Floats, going: Floats, bins: int) -> Brought:
+    def brought(self, staying: Floats, going: Floats, bins: int) -> PairWorths:
         """What the samples bring, from values at the lines of the grid, a row for each bet."""
         held = np.stack([_summed(self.pair, row, self.number.size) for row in _chord(self.go, going)])
         stays = np.stack([_summed(self.stay_bin, row, bins) for row in _chord(self.stay, staying)])
-        return Brought(self.pairs, self.number, held, stays)
+        return PairWorths(self.pairs, self.number, held, stays)
 
 
 @dataclass(frozen=True, eq=False)
-class Brought:
+class PairWorths:
     """Correct or incorrect samples by their lowest and highest bin, and what they bring, a row for each bet.
 
     ``number`` and ``held`` are per pair of bins: how many they are, and what they bring where no bin has the sign that
@@ -285,13 +270,13 @@ class Brought:
     held: Floats
     stays: Floats
 
-    def __add__(self, other: Brought) -> Brought:
+    def __add__(self, other: PairWorths) -> PairWorths:
         low, high = (np.append(one, another) for one, another in zip(self.pairs, other.pairs, strict=True))
         number, held = np.append(self.number, other.number), np.concatenate([self.held, other.held], axis=1)
-        return Brought((low, high), number, held, self.stays + other.stays)
+        return PairWorths((low, high), number, held, self.stays + other.stays)
 
 
-def least_sums(up: Floats, down: Floats, right: Brought, wrong: Brought) -> Floats:
+def least_sums(up: Floats, down: Floats, right: PairWorths, wrong: PairWorths) -> Floats:
     """The smallest sum over all sign patterns, for each bet: as ``_kernels/signs.py`` finds it, in whole arrays.
 
     ``up`` and ``down`` are what a correct sample brings that goes up to an edge, and an incorrect one that comes down.
@@ -327,7 +312,7 @@ def least_runs(worth_minus: Floats, worth_plus: Floats) -> Floats:
     return np.minimum(plus[:, -1], minus[:, -1])
 
 
-def _tables(side: Brought, *, reach: bool) -> Floats:
+def _tables(side: PairWorths, *, reach: bool) -> Floats:
     """What those bring that find no bin, by their own bin and the edge under way: (bets, bins, bins).
 
     With ``reach`` of correct samples, whose highest bin is below edge t = 1, …; else of incorrect ones, whose lowest
@@ -339,7 +324,7 @@ def _tables(side: Brought, *, reach: bool) -> Floats:
     return np.cumsum(table, axis=2) if reach else np.cumsum(table[:, :, ::-1], axis=2)[:, :, ::-1]
 
 
-def _numbers(side: Brought, *, reach: bool) -> Floats:
+def _numbers(side: PairWorths, *, reach: bool) -> Floats:
     """How many go to the edge under way, by their own bin and the edge."""
     bins = side.stays.shape[1]
     own, other = side.pairs if reach else side.pairs[::-1]
@@ -348,14 +333,13 @@ def _numbers(side: Brought, *, reach: bool) -> Floats:
     return before[:, -1:] - before if reach else before - table
 
 
-def _least_sum(k: int, up: Floats, down: Floats, right: Brought, wrong: Brought) -> float:
-    """For one bet, with many bins."""
+def _least_sum(k: int, up: Floats, down: Floats, right: PairWorths, wrong: PairWorths) -> float:
     bins: Words = np.arange(right.stays.shape[1], dtype=np.int64)
 
-    def columns(side: Brought) -> Columns:
+    def columns(side: PairWorths) -> Columns:
         none = np.zeros(bins.size)
         held = np.stack([side.number, np.zeros(side.number.size), side.held[k]], axis=1)
-        return joined((*side.pairs, held), (bins, bins, np.stack([none, side.stays[k], none], axis=1)))
+        return append_cells((*side.pairs, held), (bins, bins, np.stack([none, side.stays[k], none], axis=1)))
 
     return best_signs(up[k], down[k], columns(right), columns(wrong), -1)[0]
 
@@ -364,7 +348,7 @@ def _summed(where: Words, values: NDArray[Any], size: int) -> Floats:
     return np.bincount(where, values, size).astype(np.float64, copy=False)
 
 
-def _shares(sums: Words) -> tuple[Floats, Floats]:
+def _share_between_lines(sums: Words) -> tuple[Floats, Floats]:
     """How many samples of a cell belong to its first line, and how many to the next."""
     beyond = sums[:, 1] / STEPS
     return sums[:, 0] - beyond, beyond
@@ -375,7 +359,7 @@ def _chord(ends: tuple[Words, Floats, Floats], at: Floats) -> Floats:
     return before * at[:, cell] + beyond * at[:, cell + 1]
 
 
-def _added(parts: Sequence[tuple[Words, Words]], most: int) -> tuple[Words, Words]:
+def _add_by_key(parts: Sequence[tuple[Words, Words]], most: int) -> tuple[Words, Words]:
     """Rising keys, each once, with their sums; in a table where keys below ``most`` fit into one."""
     if 0 < most <= _DENSE:
         table = np.zeros((most, 2), np.int64)

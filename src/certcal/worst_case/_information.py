@@ -30,6 +30,7 @@ from certcal._base.isotonic import isotonic
 from certcal._base.json import PlainValues
 from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal.claims import move_outward, round_outward, these_samples
+from certcal.metrics.isotonic import isotonic
 from certcal.worst_case._result import CertifiedValue, WorstCase
 from certcal.worst_case._scores import brier_score_of
 from certcal.worst_case.intervals import Intervals, check_intervals
@@ -193,12 +194,12 @@ def information(lower: Any, upper: Any, correct: Any, *, certified: Any = None) 
     """
     intervals = check_intervals(lower, upper, correct, certified, own=False)
     if intervals.certified_count == 0:
-        return taken_apart(None, None)
+        return decompose_brier_score(None, None)
     kept = intervals.only_certified()
-    return taken_apart(brier_score_of(kept), kept)
+    return decompose_brier_score(brier_score_of(kept), kept)
 
 
-def taken_apart(brier: WorstCase | None, kept: Intervals | None) -> Information:
+def decompose_brier_score(brier: WorstCase | None, kept: Intervals | None) -> Information:
     """The parts of a certified Brier score; of nothing when no sample is certified."""
     if brier is None or kept is None:
         return _nothing()

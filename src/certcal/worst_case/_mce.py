@@ -131,7 +131,6 @@ class _Search:
         return np.cumsum(np.bincount(first, minlength=size) - np.bincount(stop, minlength=size))
 
     def witness(self, found: _Found, intervals: Intervals, free: bool = False) -> tuple[NDArray[Any], BinTable]:
-        """Confidences with the mean gap that was found."""
         m, given, closed = found.bin, self.bins.given, self.bins.closed
         bottom, top = (float(end) for end in self.bins.inside(np.array(m)))
         can = (self.low_bin <= m) & (m <= self.high_bin)

@@ -48,7 +48,6 @@ class Bins:
 
     @classmethod
     def build(cls, given: Floats, closed: str, dtype: np.dtype[Any]) -> Bins:
-        """Prepare the given edges for confidences of a type."""
         rounded = given.astype(dtype).astype(np.float64)
         possible = np.diff(rounded) > 0
         possible[-1] |= closed == "left"
@@ -59,7 +58,6 @@ class Bins:
 
     @property
     def count(self) -> int:
-        """Number of bins that a confidence can be in."""
         return self.edges.size - 1
 
     @property
@@ -74,7 +72,6 @@ class Bins:
         return 2.0**-52 * (16 + 2 * self.count)
 
     def locate(self, values: NDArray[Any]) -> NDArray[np.int64]:
-        """Bin of every value, among those that are kept."""
         from certcal._kernels.bins import locate
 
         readable = kernel_float(values)
@@ -111,11 +108,10 @@ class Cells(NamedTuple):
 
     @classmethod
     def empty(cls) -> Cells:
-        """No cell."""
         return cls(np.empty(0, np.int64), np.empty((0, 5), np.int64))
 
 
-def gather(samples: Arrays, bins: Bins, copies: Arrays | None = None) -> Cells | None:
+def group_cells(samples: Arrays, bins: Bins, copies: Arrays | None = None) -> Cells | None:
     """Cells of the samples, which are copied if there is where to, or None when some interval is wrong.
 
     Correctness must be checked already; that 0 <= lower <= upper <= 1 is checked on the way, where it costs little.
@@ -130,7 +126,7 @@ def gather(samples: Arrays, bins: Bins, copies: Arrays | None = None) -> Cells |
         if not kernels.all_in_order(low, high):
             return None
         keys, sums = kernels.group_intervals(low, high, c, bins.locate(low), bins.locate(high), bins.count)
-        return Cells(keys, _carried(sums))
+        return Cells(keys, _carry_words(sums))
 
     def one(start: int, stop: int) -> tuple[bool, Words]:
         state = np.zeros((2 * bins.count**2, 5), np.int64)
@@ -142,17 +138,17 @@ def gather(samples: Arrays, bins: Bins, copies: Arrays | None = None) -> Cells |
             good = bool(kernels.add_crowded_intervals(*part, *bins.lookup, state))
         else:
             good = bool(kernels.add_intervals(*part, *bins.lookup, *kept, state))
-        return good, _carried(state)
+        return good, _carry_words(state)
 
     parts = map_blocks(one, low.size)
     if not all(good for good, _ in parts):
         return None
     table = np.sum([state for _, state in parts], axis=0)
     keys = np.flatnonzero(table[:, 0])
-    return Cells(keys, _carried(table[keys]))
+    return Cells(keys, _carry_words(table[keys]))
 
 
-def merged(parts: Sequence[Cells]) -> Cells:
+def merge_cells(parts: Sequence[Cells]) -> Cells:
     """One set of cells from several: the same for any order of them."""
     keys = np.concatenate([part.keys for part in parts])
     if not keys.size:
@@ -161,10 +157,10 @@ def merged(parts: Sequence[Cells]) -> Cells:
     keys = keys[order]
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     sums = np.add.reduceat(np.concatenate([part.sums for part in parts])[order], starts, axis=0)
-    return Cells(keys[starts], _carried(sums))
+    return Cells(keys[starts], _carry_words(sums))
 
 
-def _carried(sums: Words) -> Words:
+def _carry_words(sums: Words) -> Words:
     """The same sums with every low word in 32 bits."""
     from certcal._kernels.bins import LOW
 
@@ -174,7 +170,7 @@ def _carried(sums: Words) -> Words:
     return out
 
 
-def as_floats(cells: Cells) -> NDArray[np.float64]:
+def float_sums(cells: Cells) -> NDArray[np.float64]:
     """(count, Σ lower, Σ upper) of every cell, each rounded once."""
     out = np.empty((cells.keys.size, 3))
     out[:, 0] = cells.sums[:, 0]
@@ -218,7 +214,6 @@ class Program:
 
     @classmethod
     def of(cls, intervals: Intervals, edges: Floats, closed: str) -> Program:
-        """Group the certified samples of checked intervals."""
         program = cls(edges, closed, intervals.lower.dtype)
         program.masked = intervals.certified is not None
         program.free = len(intervals) - intervals.certified_count
@@ -228,14 +223,13 @@ class Program:
 
     def group(self, samples: Arrays, copies: Arrays | None = None) -> bool:
         """Take these samples instead of what was there; whether their intervals are in order (else nothing changes)."""
-        cells = gather(samples, self.bins, copies)
+        cells = group_cells(samples, self.bins, copies)
         if cells is None:
             return False
         self._cells, self.n = cells, samples[0].size
         return True
 
     def merge(self, other: Program) -> None:
-        """Add the samples of another program over the same bins."""
         if self.n and other.n and self.bins.dtype != other.bins.dtype:
             raise InputError(
                 f"intervals are {other.bins.dtype} after {self.bins.dtype}; convert all to one type, because edges are "
@@ -250,7 +244,7 @@ class Program:
 
     def _settle(self) -> Cells:
         if self._waiting:
-            self._cells, self._waiting = merged([self._cells, *self._waiting]), []
+            self._cells, self._waiting = merge_cells([self._cells, *self._waiting]), []
         return self._cells
 
     def solve(self, free: int = 0, free_correct: int = 0, sense: int = 1) -> tuple[float, NDArray[np.int8]]:
@@ -262,9 +256,9 @@ class Program:
         if free:
             whole = np.zeros(1, np.int64), np.array([self.bins.count - 1])
             if free_correct:
-                right = joined(right, (*whole, np.array([[free, free, 0.0]])))
+                right = append_cells(right, (*whole, np.array([[free, free, 0.0]])))
             else:
-                wrong = joined(wrong, (*whole, np.array([[free, free, 0.0]])))
+                wrong = append_cells(wrong, (*whole, np.array([[free, free, 0.0]])))
         return best_signs(1.0 - self.bins.edges, self.bins.edges, right, wrong, sense)
 
     def _columns(self) -> tuple[Columns, Columns]:
@@ -275,7 +269,7 @@ class Program:
         cells, bins = self._settle(), self.bins.count
         cut = int(np.searchsorted(cells.keys, bins**2))
         ends = cells.keys % bins**2
-        number, low, high = as_floats(cells).T
+        number, low, high = float_sums(cells).T
         wrong, right = np.stack([number, high, -low], axis=1), np.stack([number, number - low, high - number], axis=1)
         lows, highs = ends // bins, ends % bins
         return (lows[:cut], highs[:cut], wrong[:cut]), (lows[cut:], highs[cut:], right[cut:])
@@ -293,7 +287,7 @@ def best_signs(
     return float(value), signs
 
 
-def joined(one: Columns, other: Columns) -> Columns:
+def append_cells(one: Columns, other: Columns) -> Columns:
     return np.append(one[0], other[0]), np.append(one[1], other[1]), np.concatenate((one[2], other[2]))
 
 

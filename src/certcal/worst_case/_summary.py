@@ -16,7 +16,7 @@ from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal.binning import CLOSED, edges_for
 from certcal.bounds.concentration import binomial_limits
 from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, short_text, these_samples
-from certcal.worst_case._information import Information, taken_apart
+from certcal.worst_case._information import Information, decompose_brier_score
 from certcal.worst_case._ks import ks_error_of
 from certcal.worst_case._mce import mce_of
 from certcal.worst_case._population import population_bound
@@ -191,7 +191,7 @@ class CertifiedSummary(NotebookCard):
         if chosen and edges is not None:
             errors = _range(any_edges_error_of, False, binned, intervals, nothing=kept == 0)
         right = int(np.count_nonzero(intervals.correct if mask is None else intervals.correct[mask]))
-        information = taken_apart(ranges["brier_score"].worst, intervals.only_certified() if kept else None)
+        information = decompose_brier_score(ranges["brier_score"].worst, intervals.only_certified() if kept else None)
         everywhere = population_bound(errors.worst_all, delta, alpha)
         if binary:
             if mask is not None:
@@ -412,7 +412,6 @@ def _given_certified(worst: WorstCase, masked: bool, n: int, delta: float, alpha
 
 
 def _alone(worst: WorstCase) -> dict[str, Any]:
-    """A worst case without the one over all samples, which stands beside it."""
     document = worst.to_dict()
     del document["all_samples"]
     return document

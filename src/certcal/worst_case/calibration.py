@@ -77,12 +77,11 @@ def calibration_error_of(intervals: Intervals, edges: Floats, closed: str, best:
 
 def _extreme(program: Program, intervals: Intervals, best: bool) -> WorstCase:
     if best:
-        return _smallest(program, intervals, intervals.only_certified())
+        return _bracket_smallest(program, intervals, intervals.only_certified())
     return _solve(program, lambda: Gains.of(intervals.only_certified().arrays, program.bins), intervals)
 
 
 def _solve(program: Program, gains: Callable[[], Gains], intervals: Intervals | None) -> WorstCase:
-    """The worst case of a program, with a witness when its intervals are at hand."""
     if program.n == 0:
         raise InputError(NOTHING)
     everything = None
@@ -271,7 +270,7 @@ class BatchProgram:
         return BatchWorstCase(total / lower.size, signs, program.bins.locate(confidence), confidence)
 
 
-def _smallest(program: Program, intervals: Intervals, kept: Intervals) -> WorstCase:
+def _bracket_smallest(program: Program, intervals: Intervals, kept: Intervals) -> WorstCase:
     """Bracket of the smallest calibration error.
 
     Lower end: min over z of max over s of Σ s(c - z) is at least max over s of min over z, and for given signs that
@@ -280,7 +279,7 @@ def _smallest(program: Program, intervals: Intervals, kept: Intervals) -> WorstC
     """
     bins, n = program.bins, len(kept)
     proved = -program.solve(sense=-1)[0]
-    z = _smallest_found(kept, bins)
+    z = _search_small_error(kept, bins)
     total = ece_of(sums(z, kept.correct, None, bins.given, bins.closed)) * n
     settings: dict[str, Any] = {"bins": bins.given.size - 1, "closed": bins.closed}
 
@@ -308,7 +307,7 @@ def _smallest(program: Program, intervals: Intervals, kept: Intervals) -> WorstC
     return result(0, np.nan, {}, result(len(intervals) - n, 1.0, {"uncertified": "free"}))
 
 
-def _smallest_found(kept: Intervals, bins: Bins) -> NDArray[Any]:
+def _search_small_error(kept: Intervals, bins: Bins) -> NDArray[Any]:
     """Confidences inside the intervals with a small calibration error.
 
     From several starts, every bin's samples are moved inside bin and interval until the bin's mean gap vanishes or

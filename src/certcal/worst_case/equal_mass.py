@@ -146,7 +146,7 @@ def _bracket(
         problem, _, z = max(found, key=lambda each: each[0].error(each[2]))
         n = problem.n
         reached, table = problem.error(z), problem.table(z)
-        value = outward(max(each[1] + each[0].freed(wrong) for each in found), problem.rounding)
+        value = outward(max(each[1] + each[0].gain_of_failing(wrong) for each in found), problem.rounding)
         order = _places(intervals, free)
         more = {"uncertified": "free"} if everything is None and intervals.certified is not None else {}
         return WorstCase(
@@ -168,7 +168,6 @@ def _bracket(
 
 
 def _places(intervals: Intervals, free: int) -> NDArray[np.intp]:
-    """Where the certified samples, and then the free ones, stand in the input."""
     if intervals.certified is None:
         return np.arange(len(intervals))
     kept, rest = np.flatnonzero(intervals.certified), np.flatnonzero(~intervals.certified)
@@ -227,7 +226,7 @@ class _Problem:
     def bound(self, failing: int) -> tuple[float, Changes]:
         """A value that no sign function exceeds, without what failing samples add, and where the best one changes."""
         if self.recomputed and not failing and np.array_equal(self.low, self.high):
-            return self.error(self.low), self._own_changes(self.low)
+            return self.error(self.low), self.changes_of(self.low)
         low, high = np.sort(self.low).astype(np.float64), np.sort(self.high).astype(np.float64)
         windows = [(0.0, 1.0)] * (self.bins - 1)
         if self.recomputed:
@@ -240,7 +239,7 @@ class _Problem:
         total, cells, first_sign = _best_changes(plus, minus, _cells_of(windows, grid))
         return total / self.n, Changes(grid[np.array(cells, np.int64)], first_sign)
 
-    def freed(self, failing: int) -> float:
+    def gain_of_failing(self, failing: int) -> float:
         """What failing samples add at most: a sample that is anything brings at most 1.
 
         Inside its interval it brings no less than -(1 - upper) if it is correct, and than -lower if it is not.
@@ -257,10 +256,9 @@ class _Problem:
         return sums(z, self.c, None, edges, self.closed)
 
     def error(self, z: NDArray[Any]) -> float:
-        """The calibration error of confidences, as it is measured."""
         return float(ece_of(self.table(z)))
 
-    def _quick(self, z: NDArray[Any]) -> tuple[float, NDArray[Any], NDArray[Any]]:
+    def quick_error(self, z: NDArray[Any]) -> tuple[float, NDArray[Any], NDArray[Any]]:
         """About the same, faster: error, ranked confidences at the edges, and gap sums."""
         if self.bins == 1:
             gap = float((self.c - z.astype(np.float64)).sum())
@@ -272,16 +270,16 @@ class _Problem:
     def _bins_of(self, z: NDArray[Any], ends: NDArray[Any]) -> NDArray[np.intp]:
         return np.searchsorted(ends, z, side="right" if self.closed == "left" else "left")
 
-    def _own_changes(self, z: NDArray[Any]) -> Changes:
+    def changes_of(self, z: NDArray[Any]) -> Changes:
         """The sign function of the bins that these confidences have."""
-        _, ends, gaps = self._quick(z)
+        _, ends, gaps = self.quick_error(z)
         used = np.bincount(self._bins_of(z, ends), minlength=self.bins) > 0
         signs = np.where(gaps[used] < 0, -1, 1)
         starts = np.append(0.0, ends.astype(np.float64))[used]
         turns = np.flatnonzero(np.diff(signs)) + 1
         return Changes(starts[turns], int(signs[0]))
 
-    def placed(self, changes: Changes) -> NDArray[Any]:
+    def best_confidences(self, changes: Changes) -> NDArray[Any]:
         """Each sample's best confidence for a sign function; where there is none, the nearest float inside the run."""
         low, high = self.low, self.high
         t = changes.places.astype(low.dtype)
@@ -300,37 +298,36 @@ class _Problem:
     def search(self, changes: Changes, trials: int | None = None) -> NDArray[Any]:
         """Confidences inside the intervals with a large calibration error.
 
-        The places of the changes are moved, added and removed, always by the error that the placed samples then have.
+        The places of the changes are moved, added and removed, always by the error that the samples then have.
         """
         if not self.recomputed:
             self.shown = changes
-            return self.placed(changes)
-        starts = [np.where(self.c == 1, self.low, self.high), self.low, self.high, self.placed(changes)]
-        best = max(starts, key=lambda z: self._quick(z)[0])
-        value = self._quick(best)[0]
+            return self.best_confidences(changes)
+        starts = [np.where(self.c == 1, self.low, self.high), self.low, self.high, self.best_confidences(changes)]
+        best = max(starts, key=lambda z: self.quick_error(z)[0])
+        value = self.quick_error(best)[0]
         rng = np.random.default_rng(0)
         ends = np.sort(np.concatenate((self.low, self.high))).astype(np.float64)
         if trials is None:
             trials = int(np.clip(TRIED_SAMPLES // self.n, FEWEST_TRIALS, MOST_TRIALS))
-        for begun in (changes, self._own_changes(best)):
-            now, here = begun, self._quick(self.placed(begun))[0]
+        for begun in (changes, self.changes_of(best)):
+            now, here = begun, self.quick_error(self.best_confidences(begun))[0]
             for _ in range(trials // 2):
-                tried = self._moved(now, ends, rng)
-                z = self.placed(tried)
-                there, _, _ = self._quick(z)
+                tried = self.neighbour(now, ends, rng)
+                z = self.best_confidences(tried)
+                there, _, _ = self.quick_error(z)
                 if there >= here:
                     now, here = tried, there
                 if there > value:
                     best, value = z, there
         return best
 
-    def _moved(self, changes: Changes, ends: Floats, rng: np.random.Generator) -> Changes:
-        """A neighbour of a sign function."""
+    def neighbour(self, changes: Changes, ends: Floats, rng: np.random.Generator) -> Changes:
         places, first, kind = changes.places.copy(), changes.first, rng.random()
         if kind < 0.75 and places.size:  # one change goes elsewhere, mostly not far
             j = int(rng.integers(places.size))
             if kind < 0.15:  # to the edge that the samples make of it
-                _, made, _ = self._quick(self.placed(changes))
+                _, made, _ = self.quick_error(self.best_confidences(changes))
                 if made.size:
                     places[j] = made[np.argmin(np.abs(made - places[j]))]
             else:
@@ -364,7 +361,6 @@ def _grid(low: Floats, high: Floats, windows: Sequence[tuple[float, float]]) -> 
 
 
 def _cells_of(windows: Sequence[tuple[float, float]], grid: Floats) -> list[tuple[int, int]]:
-    """First and last cell that each window meets."""
     if not windows:
         return []
     found = np.clip(np.searchsorted(grid, np.array(windows), side="right") - 1, 0, grid.size - 2)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal._base.isotonic import counted, isotonic
+from certcal.metrics.isotonic import count_places, isotonic
 from tests.worst_case.naive import best_map
 
 POINTS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1), st.integers(1, 4)), min_size=1, max_size=25)
@@ -55,7 +55,7 @@ PLACES = st.floats(0, 1) | st.sampled_from([0.0, -0.0, 5e-324, 0.5, np.nextafter
 @settings(max_examples=80)
 def test_places_are_counted_with_their_outcomes_in_ascending_order_also_the_smallest_and_both_zeros(points):
     given_places, outcomes = (list(column) for column in zip(*points, strict=True))
-    x, n, right = counted(np.array(given_places, float), np.array(outcomes, np.uint8))
+    x, n, right = count_places(np.array(given_places, float), np.array(outcomes, np.uint8))
     assert x.tolist() == sorted(set(given_places))
     assert n.tolist() == [given_places.count(place) for place in x]
     assert right.tolist() == [sum(c for z, c in points if z == place) for place in x]

@@ -42,7 +42,7 @@ def pool(x: Floats, mass: Floats, total: Floats) -> Pooled:
     return Pooled(x, mass, total, np.asarray(fitted.x), np.asarray(fitted.blocks, np.int64))
 
 
-def counted(places: Floats, correct: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+def count_places(places: Floats, correct: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
     """Places in ascending order, each once, and how many samples and how many correct ones are there.
 
     Numbers from 0 to 1 have the order of their bits, of which the first two are 0. So the outcome fits behind them, and
