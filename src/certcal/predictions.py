@@ -223,7 +223,7 @@ class Predictions:
             "sample_weight": sample_weight,
         }
         for name, array in arrays.items():
-            object.__setattr__(new, name, None if array is None else _read_only(array))
+            object.__setattr__(new, name, None if array is None else _checks.read_only(array))
         return new
 
     def __len__(self) -> int:
@@ -302,12 +302,6 @@ def task_of(kind: str) -> Task:
     'top-label'
     """
     return "binary" if kind == "score" else "top-label" if kind == "confidence" else "multiclass"
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _is_half(value: Any) -> bool:

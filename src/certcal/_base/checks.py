@@ -417,12 +417,16 @@ def whole_number(value: Any, least: int, most: int, name: str, remedy: str) -> i
     return number
 
 
-def share(value: Any, name: str, remedy: str) -> float:
-    """A number strictly between 0 and 1."""
+def _number(value: Any, name: str, remedy: str) -> float:
     try:
-        number = float(value)
+        return float(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is {shortened(value)}; {remedy}") from None
+
+
+def share(value: Any, name: str, remedy: str) -> float:
+    """A number strictly between 0 and 1."""
+    number = _number(value, name, remedy)
     if not 0 < number < 1:
         raise InputError(f"{name} is {value}; {remedy}")
     return number
@@ -430,12 +434,9 @@ def share(value: Any, name: str, remedy: str) -> float:
 
 def real(value: Any, name: str, remedy: str) -> float:
     """A number; NaN and infinities are some."""
-    try:
-        if isinstance(value, str | bytes):
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is {shortened(value)}; {remedy}") from None
+    if isinstance(value, str | bytes):
+        raise InputError(f"{name} is {shortened(value)}; {remedy}")
+    return _number(value, name, remedy)
 
 
 def flag(value: Any, name: str) -> bool:
@@ -462,10 +463,7 @@ def failure_hint(number: float) -> str:
 def failure_probability(value: Any, name: str, *, zero: bool = False) -> float:
     """A probability of failing: below a half, since 0.95 is a level and means 0.05; and 0 where that is allowed."""
     remedy = f"pass a probability {'from 0 to below' if zero else 'between 0 and'} {MOST_FAILURE:g}"
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is {shortened(value)}; {remedy}") from None
+    number = _number(value, name, remedy)
     if zero and number == 0 and not isinstance(value, str):
         return 0.0
     if MOST_FAILURE <= number < 100:
@@ -487,10 +485,7 @@ def confidence_level(value: Any, name: str = "level") -> float:
 
 def positive(value: Any, name: str, most: float = float("inf")) -> float:
     """A finite number above zero, up to the largest that is useful."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is {shortened(value)}; pass a positive number") from None
+    number = _number(value, name, "pass a positive number")
     if not 0 < number < float("inf"):
         raise InputError(f"{name} is {number}; pass a positive finite number")
     if number > most:
@@ -510,15 +505,10 @@ def random_seed(value: Any, name: str = "seed") -> int:
 
 def norm_order(value: Any, name: str = "p") -> float:
     """The order of an L_p norm, from 1 to infinity."""
-    try:
-        order = float(value)
-    except (TypeError, ValueError, OverflowError):
-        order = float("nan")
+    remedy = "pass an order of at least 1 (1 is the usual calibration error, 2 its RMS form)"
+    order = _number(value, name, remedy)
     if not order >= 1:
-        raise InputError(
-            f"{name} is {shortened(value)}; pass an order of at least 1 (1 is the usual calibration error, 2 its "
-            "RMS form)"
-        )
+        raise InputError(f"{name} is {shortened(value)}; {remedy}")
     return order
 
 

@@ -250,7 +250,8 @@ def _entry_of(metric: Callable[..., Any]) -> MetricEntry:
             remedy = "it is called as metric(confidence, correct, sample_weight=None)"
             raise InputError(reason, argument="metrics", remedy=remedy) from error
 
-    return MetricEntry(name, value, name, "")
+    value.__name__ = name
+    return MetricEntry(value, name, "")
 
 
 class _SharedValues:

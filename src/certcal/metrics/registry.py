@@ -116,10 +116,8 @@ class MetricEntry:
 
     Attributes
     ----------
-    name
-        Of its row.
     function
-        The metric: a function of arrays, ``sample_weight`` and options.
+        The metric: a function of arrays, ``sample_weight`` and options. Its name is that of the row.
     label, definition, short
         What it is called, how it is computed in a sentence, and a short label for narrow tables.
     section, place
@@ -145,7 +143,6 @@ class MetricEntry:
         Other texts for a kind of task, by kind and then by "name" (of the row), "label", "definition" or "short".
     """
 
-    name: str
     function: Callable[..., float]
     label: str
     definition: str
@@ -161,6 +158,11 @@ class MetricEntry:
     tasks: tuple[str, ...] = TASK_KINDS
     interval: IntervalRule | None = None
     by_kind: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+
+    @property
+    def name(self) -> str:
+        """Name of the row."""
+        return self.function.__name__
 
     @property
     def bins(self) -> bool:
@@ -200,7 +202,6 @@ def _binary(definition: str = "", label: str = "", name: str = "", short: str = 
 
 _ENTRIES = (
     MetricEntry(
-        "accuracy",
         scores.accuracy,
         "accuracy",
         "The share of samples whose prediction is correct.",
@@ -214,7 +215,6 @@ _ENTRIES = (
         interval=intervals.rate_of(np.asarray),
     ),
     MetricEntry(
-        "base_rate",
         scores.base_rate,
         "base rate",
         "The share of samples whose outcome is 1.",
@@ -228,7 +228,6 @@ _ENTRIES = (
         interval=intervals.rate_of(np.asarray),
     ),
     MetricEntry(
-        "mean_confidence",
         scores.mean_confidence,
         "mean confidence",
         "The mean of the confidences. Above the accuracy, the model is overconfident on the whole.",
@@ -249,7 +248,6 @@ _ENTRIES = (
         interval=intervals.mean_of(scores.as_float64, 1.0),
     ),
     MetricEntry(
-        "ece",
         binned.ece,
         "ECE",
         "Samples are put into bins of equal width by their confidence. The value is the mean over samples of the "
@@ -265,7 +263,6 @@ _ENTRIES = (
         interval=intervals.ECE,
     ),
     MetricEntry(
-        "equal_mass_ece",
         binned.equal_mass_ece,
         "ECE, equal-mass bins",
         "As ECE, with bins that hold equally many samples; equal confidences share a bin.",
@@ -278,7 +275,6 @@ _ENTRIES = (
         interval=intervals.MASS_ECE,
     ),
     MetricEntry(
-        "mce",
         binned.mce,
         "MCE, the largest gap",
         "The largest gap between accuracy and mean confidence of any bin that holds samples, however few.",
@@ -291,7 +287,6 @@ _ENTRIES = (
         interval=intervals.LARGEST_GAP,
     ),
     MetricEntry(
-        "lp_ece",
         binned.lp_ece,
         "ECE, root mean square",
         "The root of the mean squared gap of the bins, each weighted by its samples.",
@@ -302,7 +297,6 @@ _ENTRIES = (
         interval=intervals.LP,
     ),
     MetricEntry(
-        "debiased_ece",
         binned.debiased_ece,
         "RMS gap, debiased",
         "The root of the mean squared gap of the bins, after the expected sampling error of each bin is subtracted.",
@@ -312,7 +306,6 @@ _ENTRIES = (
         interval=intervals.RMS,
     ),
     MetricEntry(
-        "harmonic_calibration_score",
         scores.harmonic_calibration_score,
         "harmonic score of accuracy, 1 − ECE",
         "The harmonic mean of the accuracy and 1 − ECE: high only when both are.",
@@ -325,7 +318,6 @@ _ENTRIES = (
         interval=intervals.HARMONIC,
     ),
     MetricEntry(
-        "brier_reliability",
         scores.brier_reliability,
         "= reliability (miscalibration)",
         "The part of the Brier score that recalibrating the bins would remove.",
@@ -335,7 +327,6 @@ _ENTRIES = (
         interval=intervals.RELIABILITY,
     ),
     MetricEntry(
-        "brier_resolution",
         scores.brier_resolution,
         "− resolution (what is told apart)",
         "How much the accuracies of the bins differ from the overall accuracy: more is better.",
@@ -347,7 +338,6 @@ _ENTRIES = (
         interval=intervals.RESOLUTION,
     ),
     MetricEntry(
-        "brier_uncertainty",
         scores.brier_uncertainty,
         "+ uncertainty (of the outcomes)",
         "The variance of the outcomes, which no model of these samples can change.",
@@ -358,7 +348,6 @@ _ENTRIES = (
         interval=intervals.UNCERTAINTY,
     ),
     MetricEntry(
-        "brier_within_bin",
         scores.brier_within_bin,
         "+ spread within bins",
         "What is left because confidences differ within their bin.",
@@ -370,7 +359,6 @@ _ENTRIES = (
         interval=intervals.WITHIN,
     ),
     MetricEntry(
-        "classwise_ece",
         classwise.classwise_ece,
         "ECE per class, averaged",
         "The ECE of “the probability of class k” against “the label is k”, averaged over the classes.",
@@ -382,7 +370,6 @@ _ENTRIES = (
         interval=intervals.CLASSWISE,
     ),
     MetricEntry(
-        "classwise_equal_mass_ece",
         classwise.classwise_equal_mass_ece,
         "ECE per class, equal-mass",
         "As the ECE per class, with equal-mass bins chosen for each class.",
@@ -394,7 +381,6 @@ _ENTRIES = (
         interval=intervals.CLASSWISE_MASS,
     ),
     MetricEntry(
-        "sweep_ece",
         binned.sweep_ece,
         "ECE, monotone sweep",
         "As ECE with equal-mass bins, with as many bins as keep the accuracies rising.",
@@ -405,7 +391,6 @@ _ENTRIES = (
         interval=intervals.SWEEP_ECE,
     ),
     MetricEntry(
-        "ks_error",
         cumulative.ks_error,
         "Kolmogorov–Smirnov",
         "The largest distance from zero of the running sum of correctness minus confidence, taken in the order of the "
@@ -422,7 +407,6 @@ _ENTRIES = (
         interval=intervals.SUP,
     ),
     MetricEntry(
-        "kuiper_error",
         cumulative.kuiper_error,
         "Kuiper",
         "The range of the same running sum: the largest miscalibration of any interval of confidences.",
@@ -433,7 +417,6 @@ _ENTRIES = (
         interval=intervals.RANGE,
     ),
     MetricEntry(
-        "smooth_ece",
         kernel.smooth_ece,
         "SmoothECE",
         "Gaps are smoothed with a kernel, reflected at 0 and 1, whose width is where the smoothed error equals it. No "
@@ -445,7 +428,6 @@ _ENTRIES = (
         interval=intervals.SMOOTH,
     ),
     MetricEntry(
-        "kde_ece",
         kernel.kde_ece,
         "ECE by kernel density",
         "Accuracy as a function of the confidence is estimated with kernels; the value is its mean distance from the "
@@ -460,7 +442,6 @@ _ENTRIES = (
         interval=intervals.DENSITY,
     ),
     MetricEntry(
-        "mmce",
         kernel.mmce,
         "MMCE",
         "A kernel compares all pairs of samples; the value is zero only when no smooth function of the confidence "
@@ -475,7 +456,6 @@ _ENTRIES = (
         interval=intervals.HILBERT,
     ),
     MetricEntry(
-        "top_label_brier_score",
         scores.top_label_brier_score,
         "Brier score, top label",
         "The mean squared difference between confidence and correctness.",
@@ -490,7 +470,6 @@ _ENTRIES = (
         interval=intervals.mean_of(scores.top_label_brier, 1.0),
     ),
     MetricEntry(
-        "top_label_nll",
         scores.top_label_nll,
         "log loss, top label",
         "The mean of −log z over correct samples and −log(1 − z) over wrong ones.",
@@ -508,7 +487,6 @@ _ENTRIES = (
         interval=intervals.mean_of(scores.top_label_log_losses),
     ),
     MetricEntry(
-        "auroc",
         scores.auroc,
         "AUROC (confidence ranks correct)",
         "The probability that a random correct sample has a higher confidence than a random wrong one; ties count "
@@ -527,7 +505,6 @@ _ENTRIES = (
         interval=intervals.AUROC,
     ),
     MetricEntry(
-        "accuracy_at_threshold",
         scores.accuracy_at_threshold,
         "accuracy",
         "The share of samples with outcome 1 and a score of at least the threshold, or with outcome 0 and one below.",
@@ -542,7 +519,6 @@ _ENTRIES = (
         interval=intervals.rate_of(scores.right_at),
     ),
     MetricEntry(
-        "brier_score",
         scores.brier_score,
         "Brier score, all classes",
         "The mean squared distance between the probabilities of all classes and the outcome, from 0 to 2.",
@@ -554,7 +530,6 @@ _ENTRIES = (
         interval=intervals.mean_of(scores.brier, 2.0),
     ),
     MetricEntry(
-        "nll",
         scores.nll,
         "log loss, all classes",
         "The mean of −log of the probability that was given to the true class.",
@@ -566,7 +541,6 @@ _ENTRIES = (
         interval=intervals.mean_of(scores.log_losses),
     ),
     MetricEntry(
-        "calibration_slope",
         binary.calibration_slope,
         "calibration slope",
         "The slope of a logistic regression of the outcome on the log-odds of the score: 1 for a calibrated one; below "
@@ -580,7 +554,6 @@ _ENTRIES = (
         interval=binary.SLOPE,
     ),
     MetricEntry(
-        "calibration_intercept",
         binary.calibration_intercept,
         "calibration intercept",
         "The intercept of the same regression with the slope held at 1, also called calibration in the large: 0 for "
@@ -594,7 +567,6 @@ _ENTRIES = (
         interval=binary.INTERCEPT,
     ),
     MetricEntry(
-        "observed_expected_ratio",
         binary.observed_expected_ratio,
         "observed / expected",
         "The number of events divided by the sum of the scores: 1 for calibrated ones; above 1, the scores are too low "
@@ -609,7 +581,6 @@ _ENTRIES = (
         interval=binary.RATIO,
     ),
     MetricEntry(
-        "ici",
         loess.ici,
         "ICI, smoothed curve",
         "The outcomes are smoothed over the scores with a loess of span 0.75; the value is the mean distance between "
@@ -622,7 +593,6 @@ _ENTRIES = (
         interval=loess.ICI,
     ),
     MetricEntry(
-        "e50",
         loess.e50,
         "E50, median distance",
         "The median of the distances between the smoothed curve and the scores.",
@@ -633,7 +603,6 @@ _ENTRIES = (
         interval=loess.E50,
     ),
     MetricEntry(
-        "e90",
         loess.e90,
         "E90, 90th percentile",
         "The 90th percentile of the distances between the smoothed curve and the scores.",
@@ -644,7 +613,6 @@ _ENTRIES = (
         interval=loess.E90,
     ),
     MetricEntry(
-        "spiegelhalter_z",
         binary.spiegelhalter_z,
         "Spiegelhalter’s z",
         "How far the Brier score is from what calibrated scores would give, in standard deviations: above 0, the "
@@ -657,7 +625,6 @@ _ENTRIES = (
         tasks=("binary",),
     ),
     MetricEntry(
-        "spiegelhalter_p",
         binary.spiegelhalter_p,
         "p-value of Spiegelhalter’s z",
         "How often calibrated scores would have a z at least as far from 0, for many samples. Small values speak "

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from certcal._base.arguments import names_wrong_types
-from certcal._base.isotonic import isotonic
 from certcal._base.json import PlainValues
 from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal.claims import move_outward, round_outward, these_samples
