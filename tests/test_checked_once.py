@@ -23,6 +23,7 @@ CHECKS = (
     checks.labels,
     intervals.check_intervals,
 )
+CODES = {check.__code__: check.__name__ for check in (*CHECKS, checks.to_numpy)}
 SAMPLES, CERTIFIED = 300, 60
 
 
@@ -33,13 +34,13 @@ class Count:
         self.n, self.checks, self.conversions = n, Counter[str](), 0
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
-        if event != "call":
+        if event != "call" or frame.f_code not in CODES:
             return
+        given = frame.f_locals.get("value", ())
         if frame.f_code is checks.to_numpy.__code__:
-            self.conversions += np.shape(frame.f_locals["value"])[:1] == (self.n,)
-        for check in CHECKS:
-            if frame.f_code is check.__code__ and frame.f_locals.get("value", ()) is not None:
-                self.checks[check.__name__] += 1
+            self.conversions += np.shape(given)[:1] == (self.n,)
+        elif given is not None:
+            self.checks[CODES[frame.f_code]] += 1
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ Conventions, decided once
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,11 +135,26 @@ class Lookup(NamedTuple):
     cells: float
 
 
+# Edges up to which a lookup is kept: making one takes longer than to bin a thousand samples.
+_FEW_EDGES = 257
+
+
 def build_lookup(edges: Floats, closed: str, dtype: np.dtype[Any]) -> Lookup:
     """Round the inner edges to ``dtype`` and count how many lie at or below the start of each cell.
 
     For bins closed on the right "edge < value" is "next float above the edge <= value".
     """
+    if edges.size <= _FEW_EDGES:
+        return _kept_lookup(edges.tobytes(), closed, dtype)
+    return _make_lookup(edges, closed, dtype)
+
+
+@lru_cache(maxsize=32)
+def _kept_lookup(edges: bytes, closed: str, dtype: np.dtype[Any]) -> Lookup:
+    return _make_lookup(np.frombuffer(edges), closed, dtype)
+
+
+def _make_lookup(edges: Floats, closed: str, dtype: np.dtype[Any]) -> Lookup:
     from certcal._kernels.bins import CROWDED
     from certcal._kernels.select import count
 
