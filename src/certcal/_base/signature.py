@@ -409,10 +409,18 @@ def defaults_of(verb: Callable[..., Any]) -> dict[str, Any]:
     return dict(_read(inspect.unwrap(verb))[1])
 
 
-def specs_of(verb: Callable[..., Any]) -> dict[str, Spec]:
-    """What the checked parameters of a verb take, with their help, in the order of the signature."""
+def specs_of(verb: Callable[..., Any], explained_by: Callable[..., Any] | None = None) -> dict[str, Spec]:
+    """What the checked parameters of a verb take, with their help, in the order of the signature.
+
+    Parameters
+    ----------
+    verb
+        The verb.
+    explained_by
+        The function whose docstring explains the parameters; by default the verb itself.
+    """
     function = inspect.unwrap(verb)
-    told = explanations(function.__doc__)
+    told = explanations((explained_by or function).__doc__)
     return {name: replace(spec, help=told.get(name, "")) for name, spec in _read(function)[0].items()}
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from certcal._base.checks import InputError
-from certcal._base.settings import Spec, check_setting, spec_of
+from certcal._base.signature import Spec, check_setting, defaults_of, specs_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, is_given, output_options
-from certcal.cli.options import Typed, collected, option, prediction_column_options, settings_options, taken
+from certcal.cli.options import Typed, option, prediction_column_options, verb_options
 from certcal.data import OPTIONS
-from certcal.verbs.changes import ChangeSettings
-from certcal.verbs.compare import CompareSettings, are_tables
+from certcal.result import Result
+from certcal.verbs.changes import compare_tables
+from certcal.verbs.compare import are_tables, compare_runs
+from certcal.verbs.compare import compare as verb
 
 _COMPARING, _TABLES = "Runs and logs", "Tables of predictions"
+_OF_TABLES, _OF_RUNS = {*defaults_of(compare_tables), "key", "by", *OPTIONS}, {*defaults_of(compare_runs)}
 _DRAWS, _LEVEL = Spec("", "whole", least=1, most=2**53), Spec("", "failure")
 
 
@@ -62,9 +64,9 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
 @option(
     _TABLES, "--key", metavar="COLUMN", help="Column that says which sample a row is. Default: id, if it is unique."
 )
-@settings_options(ChangeSettings, _TABLES)
+@verb_options(compare_tables, _TABLES, explained_by=verb)
 @prediction_column_options
-@settings_options(CompareSettings, _COMPARING, only=("radii", "alpha"))
+@verb_options(compare_runs, _COMPARING, only=("radii", "alpha"), explained_by=verb)
 @option(
     _COMPARING,
     "--budget",
@@ -72,11 +74,11 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     callback=_budgets,
     multiple=True,
     metavar="N,ALPHA",
-    help=spec_of(CompareSettings, "budgets").help,
+    help=specs_of(compare_runs, verb)["budgets"].help,
 )
-@settings_options(CompareSettings, _COMPARING, only=("samples", "sigma", "n"))
+@verb_options(compare_runs, _COMPARING, only=("samples", "sigma", "n"), explained_by=verb)
 @output_options(DRAWN, mlflow=False)
-def compare(sources: tuple[str, ...], key: str | None, by: str | None, output: Output, **options: Any) -> None:
+def compare(sources: tuple[str, ...], output: Output, **options: Any) -> None:
     """Compare two tables of predictions, or the certified robustness of runs and published logs.
 
     Tables are the old and the new one, as 'certcal measure' takes them. Rows of the same key are the same sample.
@@ -92,7 +94,6 @@ def compare(sources: tuple[str, ...], key: str | None, by: str | None, output: O
     method dominates which, and what is certified of the confidences.
     """
     from certcal.cli.progress import Waiting
-    from certcal.verbs.compare import compare as verb
 
     families = family_names(sources)
     output.check(*(sources if families is None else [path for _, path in families]))
@@ -101,21 +102,16 @@ def compare(sources: tuple[str, ...], key: str | None, by: str | None, output: O
         named.setdefault(name, []).append(path)
     of_tables = families is None and are_tables(sources)
     _refuse_stray(of_tables)
-    columns = {role: name for role, name in taken(options, OPTIONS).items() if name is not None}
-    settings = collected(ChangeSettings if of_tables else CompareSettings, options)
+    chosen = {name: options[name] for name in (_OF_TABLES if of_tables else _OF_RUNS)}
+    given: list[Any] = [named] if named else list(sources)
     with Waiting() as waiting:
-        if of_tables:
-            found = verb(*sources, key=key, by=by, columns=columns, settings=settings, progress=waiting)
-        else:
-            found = verb(*([named] if named else sources), settings=settings, progress=waiting)
+        found: Result = verb(*given, **chosen, progress=waiting)
     output.emit(found)
 
 
 def _refuse_stray(of_tables: bool) -> None:
     """Refuse options that are about the other kind of source."""
-    tables, runs = ({each.name for each in fields(kind)} for kind in (ChangeSettings, CompareSettings))
-    tables |= {"key", "by", *OPTIONS}
-    stray = sorted(name for name in (runs - tables if of_tables else tables - runs) if is_given(name))
+    stray = sorted(name for name in (_OF_RUNS if of_tables else _OF_TABLES) if is_given(name))
     if stray:
         kinds = ("runs and logs", "tables of predictions")
         what, these = kinds if of_tables else kinds[::-1]

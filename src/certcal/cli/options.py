@@ -122,14 +122,13 @@ def verb_options(
     *,
     only: Collection[str] | None = None,
     skip: Collection[str] = (),
-    defaults: Mapping[str, Any] | None = None,
+    explained_by: Callable[..., Any] | None = None,
 ) -> Callable[[Decorated], Decorated]:
     """An option for each checked parameter of a verb, or for some of them, under a heading of the help."""
-    given = {**defaults_of(verb), **(defaults or {})}
-    chosen = (
-        (name, spec) for name, spec in specs_of(verb).items() if name not in skip and (only is None or name in only)
-    )
-    return options(*(_option(section, name, spec, given.get(name)) for name, spec in chosen))
+    given = defaults_of(verb)
+    specs = specs_of(verb, explained_by)
+    chosen = [name for name in specs if name not in skip and (only is None or name in only)]
+    return options(*(_option(section, name, specs[name], given.get(name)) for name in chosen))
 
 
 def collected(cls: type[Made], given: dict[str, Any]) -> Made:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,8 @@ KINDS: dict[str, BandKind] = {
     )
 }
 CONFIDENCES = tuple(KINDS)
+# The same for signatures, of which type checkers know the words.
+CertificateName = Literal["tangent", "tight", "bernstein", "cdf", "standard"]
 DEFAULT_KIND = "tangent"
 
 

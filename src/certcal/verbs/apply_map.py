@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from certcal.data import (
 )
 from certcal.predictions import Predictions, task_of
 from certcal.result import Result
+from certcal.smoothing import CertificateName
 from certcal.verbs.certified_samples import (
     ROLES,
     UNKNOWN,
@@ -153,7 +154,7 @@ def apply_map(
     alpha: Annotated[float | None, Takes("failure", zero=True)] = None,
     familywise: bool = False,
     drawn_only: bool = False,
-    confidence: Literal["tangent", "tight", "bernstein", "cdf", "standard"] | CertificateKind = "tangent",
+    confidence: CertificateName | CertificateKind = "tangent",
     everything: Annotated[bool, Option("--all")] = False,
     progress: Progress = SILENT,
 ) -> MappedTable:

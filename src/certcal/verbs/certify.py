@@ -20,6 +20,7 @@ from certcal.smoothing import (
     CONFIDENCES,
     IF_ALL_HOLD,
     CertificateKind,
+    CertificateName,
     Counts,
     Manifest,
     Run,
@@ -131,9 +132,7 @@ def certify(
     compare: bool = False,
     grid: bool = False,
     confidence: Annotated[
-        Literal["tangent", "tight", "bernstein", "cdf", "standard", "all"]
-        | CertificateKind
-        | Iterable[str | CertificateKind],
+        CertificateName | Literal["all"] | CertificateKind | Iterable[CertificateName | CertificateKind],
         Option(metavar="KIND"),
     ] = "tangent",
     familywise: bool = False,

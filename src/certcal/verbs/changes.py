@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, setting, takes
+from certcal._base.signature import SEED, Option, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate, Interval
-from certcal.data import IDENTIFIER, OPTIONS, load_table, open_table, plain_name, sample_keys
+from certcal.data import IDENTIFIER, PredictionSource, Table, load_table, open_table, plain_name, sample_keys
 from certcal.metrics import check_names
 from certcal.metrics.differences import difference_interval, joint_interval, joint_level
 from certcal.predictions import Predictions
@@ -36,36 +36,19 @@ _TASKS = {"binary": "binary scores", "top-label": "confidences of the predicted 
 
 
 @dataclass(frozen=True)
-class ChangeSettings(Settings):
-    """How two tables of predictions are compared.
+class ChangeSettings:
+    """How two tables of predictions are compared."""
 
-    Examples
-    --------
-    >>> ChangeSettings(bins=10).bins
-    (10,)
-    """
-
-    pair: str = setting(
-        "key",
-        "How rows are paired: by their order, not at all, or by the key, else by their order where what was true "
-        "agrees row by row.",
-        "word",
-        choices=("key", "order", "none"),
-    )
-    bins: tuple[int, ...] = setting(
-        (15,), "Number of bins; give several to compare them.", "whole", many=True, least=1, most=1_000_000
-    )
-    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
-    metrics: tuple[Any, ...] = setting(
-        (), "Metric to report; repeatable. Default: all.", "text", many=True, own=True, flag="--metric", metavar="NAME"
-    )
-    level: float = setting(0.95, "Confidence level of the intervals of differences.", "level")
-    seed: int = setting(0, "Random seed of resampling and of the bounds' split.", "whole", least=0, most=2**63 - 1)
-    bounds: bool = setting(False, "Also bound the difference of the binned errors and of the Brier scores.", "flag")
-    delta: float = setting(0.05, "Failure probability of each bound.", "failure")
+    pair: str
+    bins: tuple[int, ...]
+    closed: str
+    metrics: tuple[Any, ...]
+    level: float
+    seed: int
+    bounds: bool
+    delta: float
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_names(self.metrics)
 
 
@@ -340,51 +323,53 @@ class _Side:
         return replace(self, predictions=self.predictions.select(rows), groups=groups)
 
 
-@takes(ChangeSettings, OPTIONS)
+@verb()
 def compare_tables(
-    old: Any,
-    new: Any,
+    old: Table,
+    new: Table,
     *,
     key: str | None = None,
     by: str | Iterable[Any] | None = None,
+    score: str | Iterable[Any] | None = None,
+    outcome: str | Iterable[Any] | None = None,
+    positive: Any = None,
+    confidence: str | Iterable[Any] | None = None,
+    correct: str | Iterable[Any] | None = None,
+    prediction: str | Iterable[Any] | None = None,
+    label: str | Iterable[Any] | None = None,
+    probabilities: str | Iterable[Any] | None = None,
+    logits: str | Iterable[Any] | None = None,
+    weight: str | Iterable[Any] | None = None,
     columns: Mapping[str, Any] | None = None,
     names: tuple[str, str] | None = None,
+    pair: Literal["key", "order", "none"] = "key",
+    bins: Annotated[int | Iterable[int], Range(1, 1_000_000)] = 15,
+    closed: Literal["left", "right"] = "left",
+    metrics: Annotated[
+        str | Callable[..., float] | Iterable[str | Callable[..., float]], Takes("text"), Option("--metric", "NAME")
+    ] = (),
+    level: Annotated[float, Takes("level")] = 0.95,
+    seed: Annotated[int, SEED] = 0,
+    bounds: bool = False,
+    delta: Annotated[float, Takes("failure")] = 0.05,
     progress: Progress = SILENT,
-    settings: ChangeSettings,
 ) -> ChangeComparison:
-    """Compare two tables of predictions, row by row where they are about the same samples.
-
-    Parameters
-    ----------
-    old, new
-        As for :func:`certcal.measure`.
-    key
-        A column of both that says which sample a row is. By default one called id or sample, where its values are
-        different from row to row.
-    by
-        Compare each value of this column beside the whole; for Predictions, the group of each sample.
-    columns
-        Columns by role where their names do not say it, of both tables.
-    names
-        What the two are called; by default the files' names.
-    progress
-        Where to report how far the work is.
-    settings
-        All settings at once.
-    """
+    """Compare two tables of predictions, row by row where they are about the same samples; see :func:`compare`."""
+    asked = gather(ChangeSettings, locals())
     progress.stage("reading")
     given = names or (None, None)
+    both = [PredictionSource("compare", (each,)).read(columns, locals()) for each in (old, new)]
     sides = [
-        _read(data, columns, by, name or called)
-        for data, name, called in zip((old, new), given, ("old", "new"), strict=True)
+        _read(data, roles, by, name or called)
+        for (data, roles), name, called in zip(both, given, ("old", "new"), strict=True)
     ]
     tasks = [side.predictions.task for side in sides]
     if tasks[0] != tasks[1]:
         said = [f"{side.name} has {_TASKS[task]}" for side, task in zip(sides, tasks, strict=True)]
         raise InputError(f"{said[0]} and {said[1]}; compare two tables of one kind")
-    sides, pairing = _paired(sides, key, settings.pair)
+    sides, pairing = _paired(sides, key, asked.pair)
     progress.stage("comparing")
-    return compare_predictions(*sides, pairing=pairing, by=by, settings=settings)
+    return compare_predictions(*sides, pairing=pairing, by=by, settings=asked)
 
 
 def compare_predictions(
@@ -416,14 +401,15 @@ def compare_predictions(
     return ChangeComparison(measured[0], measured[1], rows, rest, groups, pairing, bounds, conventions)
 
 
-def answers(old: Predictions, new: Predictions, names: tuple[str, str], settings: ChangeSettings) -> ChangeComparison:
-    """Compare two answers for the same samples, such as before and after a map."""
+def answers(old: Predictions, new: Predictions, names: tuple[str, str], **options: Any) -> ChangeComparison:
+    """Compare two answers for the same samples, such as before and after a map, with options of :func:`compare`."""
     sides = [
         _Side(data, name, data, None, {"task": data.task, "kind": data.kind}, counted(len(data), "sample"))
         for data, name in zip((old, new), names, strict=True)
     ]
+    asked = settings_of(compare_tables, ChangeSettings, **options)
     return compare_predictions(
-        *sides, pairing=Pairing("order", "both are answers for the same samples"), settings=settings
+        *sides, pairing=Pairing("order", "both are answers for the same samples"), settings=asked
     )
 
 

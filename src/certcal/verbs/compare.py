@@ -5,23 +5,29 @@ from __future__ import annotations
 import os
 import string
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, Protocol, cast, overload
 
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, check_arguments, setting
+from certcal._base.signature import Option, Range, Takes, check_arguments, defaults_of, gather, verb
 from certcal._base.text import counted
 from certcal.data import existing, log_columns, open_table
 from certcal.predictions import Predictions
 from certcal.verbs.bound import Bounds
-from certcal.verbs.changes import ChangeComparison, ChangeSettings, compare_results, compare_tables
+from certcal.verbs.changes import ChangeComparison, compare_results, compare_tables
 from certcal.verbs.measure import Measurement
 
 if TYPE_CHECKING:
-    from certcal.smoothing.robustness import Comparison, FamilyComparison
+    from certcal.smoothing import CertificationLog, Counts, Run
+    from certcal.smoothing.robustness import Comparison, FamilyComparison, VoteRecord
+
+    RunLike = str | os.PathLike[str] | Run | Counts | CertificationLog | VoteRecord
+
+OfTables = ParamSpec("OfTables")
+OfRuns = ParamSpec("OfRuns")
 
 _ALPHA = 0.001
 _TABLE = "a table of predictions"
@@ -29,106 +35,136 @@ _LOG = {"idx", "predict", "radius"}
 
 
 @dataclass(frozen=True)
-class CompareSettings(Settings):
-    """Where runs and logs are compared, and what logs do not say of themselves.
+class CompareSettings:
+    """Where runs and logs are compared, and what logs do not say of themselves."""
 
-    Examples
-    --------
-    >>> CompareSettings(radii=0.5).radii
-    (0.5,)
-    """
-
-    radii: tuple[float, ...] = setting(
-        (),
-        "Radii at which certified accuracy and calibration are compared. Default: steps up to the largest certified "
-        "radius.",
-        "number",
-        many=True,
-        least=0,
-        metavar="R",
-        flag="--radius",
-    )
-    alpha: float | None = setting(
-        None,
-        "Failure probability of each certificate of a run (default: 0.001); of a log, the level it claims "
-        "(default: inferred).",
-        "failure",
-    )
-    budgets: tuple[Any, ...] = setting(
-        (),
-        "With families: also certified accuracy as N noise samples at level ALPHA would give it; repeatable. "
-        "Default: 100,0.01 1000,0.001 and 100000,0.001.",
-        "text",
-        many=True,
-        own=True,
-        metavar="N,ALPHA",
-        flag="--budget",
-    )
-    samples: str = setting(
-        "all",
-        "Which samples: all, which families must share, or the common ones of all runs.",
-        "word",
-        choices=("all", "common"),
-    )
-    sigma: tuple[float, ...] = setting(
-        (),
-        "Noise level of the logs: once for all, or once for each in order.",
-        "positive",
-        many=True,
-        ordered=True,
-        metavar="S",
-    )
-    n: tuple[int, ...] = setting(
-        (),
-        "Noise samples per input of the logs: once for all, or once for each in order.",
-        "whole",
-        many=True,
-        ordered=True,
-        least=1,
-        most=10**9,
-        flag="-n",
-    )
-
-    sections: ClassVar[dict[str, tuple[str, ...]]] = {"Published logs (a run knows these itself)": ("sigma", "n")}
+    radii: tuple[float, ...]
+    alpha: float | None
+    budgets: tuple[Any, ...]
+    samples: str
+    sigma: tuple[float, ...]
+    n: tuple[int, ...]
 
 
-@overload
-def compare(old: Measurement, new: Measurement, /) -> ChangeComparison: ...
-@overload
-def compare(old: Bounds, new: Bounds, /) -> ChangeComparison: ...
-@overload
-def compare(old: Predictions, new: Predictions, /, **options: Any) -> ChangeComparison: ...
-@overload
-def compare(*sources: Any, **families: Any) -> Comparison | FamilyComparison | ChangeComparison: ...
-def compare(
-    *sources: Any,
-    settings: CompareSettings | ChangeSettings | None = None,
+@verb()
+def compare_runs(
+    *sources: RunLike,
+    radii: Annotated[float | Iterable[float], Range(0), Option("--radius", "R")] = (),
+    alpha: Annotated[float | None, Takes("failure")] = None,
+    budgets: Annotated[Iterable[tuple[int, float]], Takes("text"), Option("--budget", "N,ALPHA")] = (),
+    samples: Literal["all", "common"] = "all",
+    sigma: Annotated[float | Iterable[float], Takes("positive"), Option(metavar="S", ordered=True)] = (),
+    n: Annotated[int | Iterable[int], Range(1, 10**9), Option("-n", ordered=True)] = (),
     progress: Progress = SILENT,
-    **families: Any,
-) -> Comparison | FamilyComparison | ChangeComparison:
+) -> Comparison | FamilyComparison:
+    """Compare runs and logs, or one mapping of families of them; see :func:`compare`."""
+    asked = gather(CompareSettings, locals())
+    progress.stage("comparing")
+    first: Any = sources[0] if sources else None
+    return _families(cast("Any", first), asked) if isinstance(first, Mapping) else _runs(sources, asked)
+
+
+class CompareVerb(Protocol[OfTables, OfRuns]):
+    """What can be compared, and what comes of it."""
+
+    @overload
+    def __call__(self, old: Measurement, new: Measurement, /) -> ChangeComparison: ...
+    @overload
+    def __call__(self, old: Bounds, new: Bounds, /) -> ChangeComparison: ...
+    @overload
+    def __call__(
+        self, old: str | os.PathLike[str], new: str | os.PathLike[str], /
+    ) -> ChangeComparison | Comparison: ...
+    @overload
+    def __call__(self, *args: OfTables.args, **options: OfTables.kwargs) -> ChangeComparison: ...
+    @overload
+    def __call__(self, *args: OfRuns.args, **options: OfRuns.kwargs) -> Comparison: ...
+    @overload
+    def __call__(
+        self,
+        families: Mapping[str, RunLike | Iterable[RunLike]] = ...,
+        /,
+        *,
+        radii: float | Iterable[float] = ...,
+        alpha: float | None = ...,
+        budgets: Iterable[tuple[int, float]] = ...,
+        samples: Literal["all", "common"] = ...,
+        sigma: float | Iterable[float] = ...,
+        n: int | Iterable[int] = ...,
+        progress: Progress = ...,
+        **named: RunLike | Iterable[RunLike],
+    ) -> FamilyComparison: ...
+
+
+def _of_either(
+    tables: Callable[OfTables, ChangeComparison], runs: Callable[OfRuns, Any]
+) -> Callable[[Callable[..., Any]], CompareVerb[OfTables, OfRuns]]:
+    """The type of a function that compares tables or runs, each with its own keywords."""
+    return lambda function: cast("Any", function)
+
+
+@_of_either(compare_tables, compare_runs)
+def compare(*sources: Any, **options: Any) -> Comparison | FamilyComparison | ChangeComparison:
     """Compare two tables of predictions, or the certified robustness of runs, published logs and training methods.
 
     Of tables: old, new and the difference of every metric with an interval, row by row where rows are the same samples.
-    Keywords are ``key`` (a column that says which sample a row is), ``by`` (a column of groups), ``columns`` and the
-    fields of :class:`~certcal.verbs.changes.ChangeSettings`.
 
-    Of runs: keywords that are fields of :class:`CompareSettings` are settings: radii, alpha, budgets, samples, sigma,
-    n. Every other keyword is a family: the runs of one training method at one or more noise levels. Several at one
-    noise level are other seeds of the same training; their values are means over them, with standard deviations.
+    Of runs: every keyword that is none of those below is a family, the runs of one training method at one or more noise
+    levels. Several at one noise level are other seeds of the same training; their values are means over them, with
+    standard deviations.
 
     Parameters
     ----------
     sources
-        Folders of runs, files of logs, or what was read from them (:class:`~certcal.smoothing.Run`, its counts, a
-        :class:`~certcal.smoothing.CertificationLog`, a :class:`~certcal.smoothing.robustness.VoteRecord`). Or one
-        mapping from names of families to such sources. Or two tables, as for :func:`certcal.measure`. Or two results of
-        :func:`certcal.measure` or of :func:`certcal.bound`.
-    settings
-        All settings at once: those of runs, or :class:`~certcal.verbs.changes.ChangeSettings` of tables.
+        Two tables, as for :func:`certcal.measure`. Or two results of :func:`certcal.measure` or :func:`certcal.bound`,
+        without keywords. Or folders of runs, files of logs, or what was read from them
+        (:class:`~certcal.smoothing.Run`, its counts, a :class:`~certcal.smoothing.CertificationLog`, a
+        :class:`~certcal.smoothing.robustness.VoteRecord`). Or one mapping from names of families to such sources.
+    key
+        Of tables: a column of both that says which sample a row is. By default one called id or sample, where its
+        values are different from row to row.
+    by
+        Of tables: compare each value of this column beside the whole; for Predictions, the group of each sample.
+    score, outcome, positive, confidence, correct, prediction, label, probabilities, logits, weight
+        Columns of both tables by role, where their names do not say it.
+    columns
+        The same, as a dictionary.
+    names
+        What the two tables are called; by default the files' names.
+    pair
+        How rows are paired: by their order, not at all, or by the key, else by their order where what was true agrees
+        row by row.
+    bins
+        Number of bins; give several to compare them.
+    closed
+        Closed end of each bin.
+    metrics
+        Metric to report; repeatable. Default: all.
+    level
+        Confidence level of the intervals of differences.
+    seed
+        Random seed of resampling and of the bounds' split.
+    bounds
+        Also bound the difference of the binned errors and of the Brier scores.
+    delta
+        Failure probability of each bound.
+    radii
+        Radii at which certified accuracy and calibration are compared. Default: steps up to the largest certified
+        radius.
+    alpha
+        Failure probability of each certificate of a run (default: 0.001); of a log, the level it claims (default:
+        inferred).
+    budgets
+        With families: also certified accuracy as N noise samples at level ALPHA would give it; repeatable. Default:
+        100,0.01 1000,0.001 and 100000,0.001.
+    samples
+        Which samples: all, which families must share, or the common ones of all runs.
+    sigma
+        Noise level of the logs: once for all, or once for each in order.
+    n
+        Noise samples per input of the logs: once for all, or once for each in order.
     progress
         Where to report how far the work is.
-    families
-        One source or several of each family.
 
     Examples
     --------
@@ -147,27 +183,24 @@ def compare(
     ("rows are paired by 'id'", -0.133)
     """
     if _are_results(sources):
-        if families or settings is not None:
+        if options:
             raise InputError("two measurements or bounds are compared without settings; leave them out")
         return compare_results(*sources)
-    if are_tables(sources, settings):
+    if are_tables(sources):
         if len(sources) != 2:
             raise InputError(f"{counted(len(sources), 'table')} cannot be compared; tables are compared two at a time")
-        return compare_tables(*sources, settings=cast("Any", settings), progress=progress, **families)
-    given = {each.name: families.pop(each.name) for each in fields(CompareSettings) if each.name in families}
-    if settings is not None and given:
-        raise InputError(f"settings and {next(iter(given))} are both given; choose one")
-    asked = CompareSettings(**given) if settings is None else cast("CompareSettings", settings)
+        return compare_tables(*sources, **options)
+    known = [*defaults_of(compare_runs), "progress"]
+    families = {name: options.pop(name) for name in list(options) if name not in known}
     if len(sources) == 1 and isinstance(sources[0], Mapping):
         families, sources = {**cast("Mapping[str, Any]", sources[0]), **families}, ()
     numbers = [
         name for name, given in families.items() if any(isinstance(each, int | float) for each in _several(given))
     ]
-    check_arguments(numbers, [each.name for each in fields(CompareSettings)])
+    check_arguments(numbers, known[:-1])
     if families and sources:
         raise InputError("some sources belong to a family and some do not; name all of them, or none")
-    progress.stage("comparing")
-    return _families(families, asked) if families else _runs(sources, asked)
+    return compare_runs(*([cast("Any", families)] if families else sources), **options)
 
 
 def _are_results(sources: Sequence[Any]) -> bool:
@@ -182,10 +215,8 @@ def _are_results(sources: Sequence[Any]) -> bool:
     return any(results)
 
 
-def are_tables(sources: Sequence[Any], settings: Any = None) -> bool:
+def are_tables(sources: Sequence[Any]) -> bool:
     """Whether tables of predictions are compared; a table beside a run or a log is refused."""
-    if isinstance(settings, ChangeSettings):
-        return True
     if len(sources) < 2:
         return False
     if [str(source) for source in sources if _is_path(source)].count("-") > 1:

@@ -43,13 +43,14 @@ from certcal.data import (
 from certcal.metrics import Measurements
 from certcal.predictions import Predictions
 from certcal.result import Result
+from certcal.smoothing import CertificateName
 from certcal.verbs.certified_samples import (
     ROLES,
     CertifyingSettings,
     SampleSource,
     source_of,
 )
-from certcal.verbs.changes import ChangeComparison, ChangeSettings, answers
+from certcal.verbs.changes import ChangeComparison, answers
 from certcal.verbs.measure import BRACKETS
 from certcal.verdict import Candidate
 
@@ -335,7 +336,7 @@ def recalibrate(
     alpha: Annotated[float | None, Takes("failure", zero=True)] = None,
     familywise: bool = False,
     drawn_only: bool = False,
-    confidence: Literal["tangent", "tight", "bernstein", "cdf", "standard"] | CertificateKind = "tangent",
+    confidence: CertificateName | CertificateKind = "tangent",
     source: str | None = None,
     progress: Progress = SILENT,
 ) -> Recalibration:
@@ -471,8 +472,8 @@ def _of_predictions(
     proper = ("nll", "brier_score") if both[1].probabilities is not None or both[1].task == "binary" else ()
     top = () if both[1].task == "binary" else ("top_label_nll", "top_label_brier_score")
     metrics = (*proper, *top, "ece", "accuracy", "auroc")
-    asked = ChangeSettings(bins=(settings.bins,), closed=settings.closed, metrics=metrics, seed=settings.seed)
-    change = answers(*both, ("before recalibration", common["method"]), asked)
+    told: Any = {"bins": settings.bins, "closed": settings.closed, "metrics": metrics, "seed": settings.seed}
+    change = answers(*both, ("before recalibration", common["method"]), **told)
     notes = [*split_notes(fit, rest), *(f"Assumed: {each}." for each in predictions.doubts)]
     made = both[1].confidence if both[1].probabilities is None else both[1].probabilities
     certain, what = int(np.count_nonzero((made == 0) | (made == 1))), "score" if rest.task == "binary" else "confidence"
