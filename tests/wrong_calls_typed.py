@@ -64,12 +64,12 @@ def wrong(run: Run, record: VoteRecord) -> None:
     cc.measure(df, settings=None)  # wrong: there are no settings at once
     cc.measure(df, score=3)  # wrong: neither a name nor values
     cc.measure(df, bounds="yes")  # wrong: a text
-    print(cc.measure(y_true, y_prob).rowz)  # wrong: no such attribute
+    repr(cc.measure(y_true, y_prob).rowz)  # wrong: no such attribute
     cc.bound(df, joint=1)  # wrong: not True or False
     cc.bound(y_true, y_prob, form="exact")  # wrong: no such word
     cc.bound(y_true, y_prob, alpha=0.05)  # wrong: it is called delta
     cc.recalibrate(df, method="plat")  # wrong: no such calibrator
-    print(cc.recalibrate(y_true, y_prob).ledger)  # wrong: predictions are not certified
+    repr(cc.recalibrate(y_true, y_prob).ledger)  # wrong: predictions are not certified
     cc.recalibrate(run, confidence="all")  # wrong: one kind only
     cc.compare(run, run, keys="id")  # wrong: a misspelt name
     cc.compare(df, table, radii=[0.5])  # wrong: radii are for runs
