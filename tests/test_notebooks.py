@@ -16,7 +16,7 @@ from certcal.claims import Bound, Certificate, Estimate, Interval, Ledger
 from certcal.metrics import reliability
 from certcal.smoothing import Counts, Run, certificates
 from certcal.worst_case import calibration_error, certify
-from tests.test_html import Seen
+from tests.report.test_elements import Seen
 
 HOSTILE = "<script>alert('&')</script>\x1b\u202e\ud800"
 VISIBLE = r"<script>alert('&')</script>\x1b\u202e\ud800"
