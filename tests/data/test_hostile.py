@@ -538,9 +538,9 @@ def test_an_npz_archive_is_read_in_pieces_unless_its_rows_are_scattered(tmp_path
         with pytest.raises(InputError, match=r"arrays\.npz: reading a piece of it needs 2 MB, more than the 1 MB"):
             PredictionStream(path, size=1000, memory=1_000_000)
         return
-    filled, rows_at_once = npz_files._filled, set()
-    monkeypatch.setattr(npz_files, "_member", None)  # which reads all of an array
-    monkeypatch.setattr(npz_files, "_filled", lambda *of: (rows_at_once.add(of[1][0]), filled(*of))[1])
+    filled, rows_at_once = npz_files._read_rows, set()
+    monkeypatch.setattr(npz_files, "_read_member", None)  # which reads all of an array
+    monkeypatch.setattr(npz_files, "_read_rows", lambda *of: (rows_at_once.add(of[1][0]), filled(*of))[1])
     assert sum(len(piece) for piece in PredictionStream(path, size=1000, memory=1_000_000)) == 100_000
     assert max(rows_at_once) == 1000
 

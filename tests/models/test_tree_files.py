@@ -18,7 +18,7 @@ import xgboost
 
 from certcal import InputError
 from certcal.models import load
-from certcal.models._tree_files import DEEPEST, _Ubjson, _written, checked_model
+from certcal.models._tree_files import DEEPEST, _to_ubjson, _Ubjson, checked_model
 
 NAMES = (
     "plain.json",
@@ -310,7 +310,7 @@ def test_a_name_of_lightgbm_may_hold_any_but_a_plain_space(tmp_path: Path) -> No
 
 def test_what_is_written_for_xgboost_is_read_again() -> None:
     document = {"a": [1, -2.5, "é"], "b": {"c": np.arange(3, dtype=np.int32), "d": np.zeros(0, np.float32)}}
-    found = _Ubjson(_written(document)).value()
+    found = _Ubjson(_to_ubjson(document)).value()
     assert found["a"] == document["a"]
     np.testing.assert_array_equal(found["b"]["c"], [0, 1, 2])
     assert found["b"]["d"].size == 0

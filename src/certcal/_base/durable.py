@@ -19,12 +19,12 @@ from certcal._base.checks import InputError
 LOCK = ".lock"
 # Names that nobody else gives: what has one was left by a process of ours, and may be removed.
 _TEMPORARY = ".certcal-tmp"
-_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_SAFE_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _WINDOWS = os.name == "nt"
 # Windows lets nobody read a byte that is locked, so the one that is locked there lies behind whatever the file says.
 _LOCKED_BYTE = 1 << 30
 _HOLDER = re.compile(rb"\d+ on [^\n]*\n")
-_OPENED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+_SHELL_FILES = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
@@ -33,7 +33,7 @@ def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     What the shell has opened for us (/dev/stdin, /dev/fd/63) is read as it is.
     """
     given = os.fspath(path)
-    return open(given, "rb") if given.startswith(_OPENED) else open(given, "rb", opener=_regular)
+    return open(given, "rb") if given.startswith(_SHELL_FILES) else open(given, "rb", opener=_regular)
 
 
 def _regular(path: str, flags: int) -> int:
@@ -125,7 +125,7 @@ def only_writer(folder: Path, doing: str = "writing into this folder") -> Genera
     if path.is_symlink():
         raise InputError(f"{path}: this is a link, and a lock is a file; remove it or choose another folder")
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _CAREFULLY, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _SAFE_FLAGS, 0o644)
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be written to ({error.strerror or error}); make it writable or choose another folder"
@@ -133,11 +133,11 @@ def only_writer(folder: Path, doing: str = "writing into this folder") -> Genera
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InputError(f"{path}: this is not a regular file; remove it or choose another folder")
-        if not _locked(descriptor):
-            holder = _content(descriptor, 80).decode("ascii", "replace").strip() or "unknown"
+        if not _take_lock(descriptor):
+            holder = _read_beginning(descriptor, 80).decode("ascii", "replace").strip() or "unknown"
             raise InputError(f"{folder}: another process ({holder}) is {doing}; wait for it, or choose another folder")
         with contextlib.suppress(OSError):  # who holds it is a courtesy; a full disk must not prevent reading on
-            if _is_ours(_content(descriptor, 1000)):
+            if _is_own_lock(_read_beginning(descriptor, 1000)):
                 os.ftruncate(descriptor, 0)
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 os.write(descriptor, f"{os.getpid()} on {platform.node()}\n".encode("ascii", "replace"))
@@ -146,25 +146,24 @@ def only_writer(folder: Path, doing: str = "writing into this folder") -> Genera
         os.close(descriptor)
 
 
-def _is_ours(content: bytes) -> bool:
+def _is_own_lock(content: bytes) -> bool:
     """Whether a lock says nothing or what this module writes; anything else is somebody's own file."""
     return not content or _HOLDER.fullmatch(content) is not None
 
 
 def remove_lock(folder: Path) -> None:
     """Remove the lock, if this module made it. Only under the lock."""
-    if _is_ours((folder / LOCK).read_bytes()):
+    if _is_own_lock((folder / LOCK).read_bytes()):
         (folder / LOCK).unlink()
 
 
-def _content(descriptor: int, most: int) -> bytes:
+def _read_beginning(descriptor: int, most: int) -> bytes:
     """The beginning of a file that only this process has this descriptor of."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     return os.read(descriptor, most)
 
 
-def _locked(descriptor: int) -> bool:
-    """Take the lock unless somebody has it."""
+def _take_lock(descriptor: int) -> bool:
     locks: Any = import_module("msvcrt") if _WINDOWS else import_module("fcntl")
     try:
         if _WINDOWS:

@@ -47,7 +47,6 @@ def read_bytes(path: Path, most: int, kind: str) -> bytes:
 
 
 def _check_regular(path: Path) -> None:
-    """Raise unless there is a regular file."""
     try:
         if path.is_dir():
             raise InputError(f"{path}: this is a folder; give one file")
@@ -109,7 +108,7 @@ def write_together(files: Mapping[Path, bytes], *, force: bool = False, folder: 
             folder.mkdir(exist_ok=True)
         for path, content in files.items():
             refuse_overwriting(path, force=force)
-            temporary = _beside(path)
+            temporary = _temporary_name(path)
             waiting.append((path, temporary, (0, 0)))
             with temporary.open("xb") as stream:
                 waiting[-1] = path, temporary, _identity(os.fstat(stream.fileno()))
@@ -121,8 +120,8 @@ def write_together(files: Mapping[Path, bytes], *, force: bool = False, folder: 
             if not old:
                 moved.append((path, identity, None))
             elif len(files) > 1:  # one file is replaced in one move
-                moved.append((path, identity, _beside(path)))
-                _keep(path, cast("Path", moved[-1][2]))
+                moved.append((path, identity, _temporary_name(path)))
+                _keep_old(path, cast("Path", moved[-1][2]))
             if force:
                 os.replace(temporary, path)
             else:
@@ -147,7 +146,7 @@ def write_together(files: Mapping[Path, bytes], *, force: bool = False, folder: 
             over.unlink(missing_ok=True)
 
 
-def _beside(path: Path) -> Path:
+def _temporary_name(path: Path) -> Path:
     """A name that nobody has, beside a place."""
     return path.with_name(f".{path.name[:64]}.{secrets.token_hex(4)}.tmp")
 
@@ -156,7 +155,7 @@ def _identity(state: os.stat_result) -> tuple[int, int]:
     return state.st_dev, state.st_ino
 
 
-def _keep(path: Path, kept: Path) -> None:
+def _keep_old(path: Path, kept: Path) -> None:
     """Keep a file under another name: a second one where there are hard links, so that the first is never gone."""
     try:
         os.link(path, kept, follow_symlinks=False)

@@ -39,7 +39,7 @@ def from_numpy(array: NDArray[Any]) -> Any:
 ipc: Any = import_module("pyarrow.ipc")
 
 _MAGIC_BYTES = 8
-_CONTINUES = 0xFFFFFFFF
+_CONTINUATION = 0xFFFFFFFF
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 _SMALLER = "write it in smaller batches (write_feather(…, chunksize=65536)) or as Parquet"
 
@@ -57,7 +57,7 @@ class FeatherTable(OpenTable):
             if not ipc.open_stream(stream).schema.equals(schema):
                 raise ValueError("its columns are not those of its footer")
             self.rows, batches, self._largest = 0, 0, 0
-            for kind, rows, expanded in _messages(stream):
+            for kind, rows, expanded in _message_sizes(stream):
                 self._largest = max(self._largest, expanded)
                 if kind == _BATCH:
                     batches, self.rows = batches + 1, self.rows + rows
@@ -76,16 +76,16 @@ class FeatherTable(OpenTable):
                         yield batch.slice(start, size)
 
 
-def _messages(stream: IO[bytes]) -> Iterator[tuple[int, int, int]]:
+def _message_sizes(stream: IO[bytes]) -> Iterator[tuple[int, int, int]]:
     """Kind, rows and bytes in memory of every message, from its description and without decompressing anything."""
     stream.seek(_MAGIC_BYTES)
     while True:
-        (size,) = _Flat(stream.read(4)).numbers("<I", 0)
-        if size == _CONTINUES:
-            (size,) = _Flat(stream.read(4)).numbers("<I", 0)
+        (size,) = _Flatbuffer(stream.read(4)).numbers("<I", 0)
+        if size == _CONTINUATION:
+            (size,) = _Flatbuffer(stream.read(4)).numbers("<I", 0)
         if size == 0:
             return
-        flat = _Flat(stream.read(size))
+        flat = _Flatbuffer(stream.read(size))
         start = stream.tell()
         message = flat.table(0)
         kind = flat.scalar("<B", message, 1)
@@ -95,11 +95,11 @@ def _messages(stream: IO[bytes]) -> Iterator[tuple[int, int, int]]:
         if kind in (_DICTIONARY, _BATCH):
             batch = flat.table(flat.place(message, 2))
             batch = flat.table(flat.place(batch, 1)) if kind == _DICTIONARY else batch
-            yield kind, flat.scalar("<q", batch, 0), max(length, _expanded(stream, flat, batch, start))
+            yield kind, flat.scalar("<q", batch, 0), max(length, _bytes_in_memory(stream, flat, batch, start))
         stream.seek(start + length)
 
 
-def _expanded(stream: IO[bytes], flat: _Flat, batch: int, start: int) -> int:
+def _bytes_in_memory(stream: IO[bytes], flat: _Flatbuffer, batch: int, start: int) -> int:
     """Bytes of a batch's buffers, each of which says its own if it is compressed."""
     buffers = flat.place(batch, 2)
     if buffers == 0 or flat.place(batch, 3) == 0:
@@ -110,11 +110,11 @@ def _expanded(stream: IO[bytes], flat: _Flat, batch: int, start: int) -> int:
         offset, length = flat.numbers("<qq", vector + 4 + 16 * index)
         if length > 0 <= offset:
             stream.seek(start + offset)
-            total += max(length, *_Flat(stream.read(8)).numbers("<q", 0))
+            total += max(length, *_Flatbuffer(stream.read(8)).numbers("<q", 0))
     return total
 
 
-class _Flat:
+class _Flatbuffer:
     """The few things of a flatbuffer that the sizes of a message need; a place outside it is an error."""
 
     def __init__(self, content: bytes) -> None:
@@ -126,11 +126,9 @@ class _Flat:
         return struct.unpack_from(form, self._content, place)
 
     def table(self, place: int) -> int:
-        """The table that the offset at a place points to."""
         return place + self.numbers("<I", place)[0]
 
     def place(self, table: int, field: int) -> int:
-        """Where a table has a field, 0 where it has none."""
         described = table - self.numbers("<i", table)[0]
         slot = 4 + 2 * field
         if slot >= self.numbers("<H", described)[0]:

@@ -59,14 +59,14 @@ class IntervalOrigin:
     @property
     def description(self) -> str:
         """In a few words."""
-        return self._in_words("")
+        return self._sentence("")
 
     @property
     def sentence(self) -> str:
         """The same with what is assumed."""
-        return self._in_words(f", which hold if {' and '.join(self.assumptions)}" if self.assumptions else "")
+        return self._sentence(f", which hold if {' and '.join(self.assumptions)}" if self.assumptions else "")
 
-    def _in_words(self, assumed: str) -> str:
+    def _sentence(self, assumed: str) -> str:
         made = f"{self.confidence} certificates, {NOISE_NAMES.get(self.noise, self.noise)}{assumed}"
         changed = "" if self.recalibration is None else f"recalibrated by {self.recalibration}"
         return "; ".join(part for part in (made if self.confidence else "", changed) if part)
@@ -146,8 +146,8 @@ def columns_as_bytes(columns: Mapping[str, Any], ending: str, metadata: Mapping[
 
         parquet.write_table(table, stream)
     elif ending == ".csv":
-        names = [_heading(name) for name in table.column_names]
-        plain = pa.table([_plain(column) for column in table.columns], names=names)
+        names = [_csv_heading(name) for name in table.column_names]
+        plain = pa.table([_csv_column(column) for column in table.columns], names=names)
         import_module("pyarrow.csv").write_csv(plain, stream)
     else:
         raise InputError(f"files called {ending} are not written; choose .parquet or .csv")
@@ -159,19 +159,21 @@ def columns_as_table(columns: Mapping[str, Any], metadata: Mapping[str, str] | N
     from certcal.data.arrow import pa
 
     table = pa.table(
-        {name: values if isinstance(values, pa.ChunkedArray) else _column(values) for name, values in columns.items()}
+        {
+            name: values if isinstance(values, pa.ChunkedArray) else _arrow_column(values)
+            for name, values in columns.items()
+        }
     )
     return table.replace_schema_metadata(dict(metadata)) if metadata else table
 
 
-def _column(values: NDArray[Any] | Sequence[str]) -> Any:
+def _arrow_column(values: NDArray[Any] | Sequence[str]) -> Any:
     from certcal.data.arrow import from_numpy, pa
 
     return from_numpy(np.ascontiguousarray(values)) if isinstance(values, np.ndarray) else pa.array(list(values))
 
 
-def _plain(column: Any) -> Any:
-    """A column for CSV."""
+def _csv_column(column: Any) -> Any:
     from certcal.data.arrow import pa
 
     one = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -184,7 +186,7 @@ def _plain(column: Any) -> Any:
     return pa.array([plain_cell(text) for text in texts], pa.large_string())
 
 
-def _heading(name: str) -> str:
+def _csv_heading(name: str) -> str:
     """A name for CSV; a class in it as labels have it, or else they would not be found among the columns again."""
     return f"prob_{plain_cell(name[5:])}" if name.startswith("prob_") else plain_cell(name)
 
@@ -220,12 +222,12 @@ def other_columns(
     others = {each.name: each.kind for each in table.columns if each.name not in used}
     plain = [name for name, kind in others.items() if kind != "list" and table.names.count(name) == 1]
     try:
-        found = _whole(table, plain)
+        found = _read_whole(table, plain)
     except InputError:  # one of them cannot be read; the others can
         found: dict[str, Any] = {}
         for name in plain:
             with suppress(InputError):
-                found |= _whole(table, [name])
+                found |= _read_whole(table, [name])
     kept = {name: found[name].take(rows) for name in plain if name in found and len(found[name]) > rows.max()}
     kept = {name: _as_numbers(column) if others[name] == "unknown" else column for name, column in kept.items()}
     return kept, tuple(name for name in others if name not in kept)
@@ -284,7 +286,7 @@ def sample_keys(source: Any, column: str, *, required: bool = True) -> list[str]
     return codes.names
 
 
-def _whole(table: OpenTable, names: list[str]) -> dict[str, Any]:
+def _read_whole(table: OpenTable, names: list[str]) -> dict[str, Any]:
     """Columns, each as one; not those that hold lists or records."""
     from certcal.data.arrow import pa
 

@@ -36,15 +36,15 @@ def _is_indexed(source: Any) -> bool:
 
 def dataset_inputs(source: Any) -> Inputs:
     """The inputs of a data set or of a loader's."""
-    return _inputs(_Items(_dataset_of(source)))
+    return _inputs_of(_DatasetRows(_dataset_of(source)))
 
 
 def named_dataset(name: str) -> Inputs:
     """The inputs of "module:name", a data set or a function that makes one."""
-    return _inputs(_NamedItems(name))
+    return _inputs_of(_NamedDatasetRows(name))
 
 
-def _inputs(items: _Items) -> Inputs:
+def _inputs_of(items: _DatasetRows) -> Inputs:
     return Inputs.from_arrays(Rows(items), items.labels())
 
 
@@ -71,18 +71,15 @@ def _dataset_of(source: Any) -> Any:
     return source.dataset
 
 
-class _Items:
-    """A data set as a source of rows."""
-
+class _DatasetRows:
     name, portable = "", False
-    _known: NDArray[np.int64] | None = None
+    _labels: NDArray[np.int64] | None = None
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of samples, and the shape of the first."""
         return self._shape
 
     @cached_property
@@ -96,10 +93,10 @@ class _Items:
         if listed is not None and getattr(self.dataset, "target_transform", None) is None:
             found = to_numpy(listed, "targets")
             if found.shape == self.shape[:1] and found.dtype.kind in "iu":
-                self._known = found.astype(np.int64)
-        if self._known is None:
-            self._known = np.array([self._item(number)[1] for number in range(self.shape[0])], np.int64)
-        return self._known.copy()
+                self._labels = found.astype(np.int64)
+        if self._labels is None:
+            self._labels = np.array([self._item(number)[1] for number in range(self.shape[0])], np.int64)
+        return self._labels.copy()
 
     def read(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Inputs by their numbers, one after the other: a data set need not bear threads."""
@@ -110,9 +107,9 @@ class _Items:
                     f"data[{number}] has shape {value.shape} and data[0] {self.shape[1:]}; give all inputs one shape, "
                     "for example by a transform that resizes and crops"
                 )
-            if self._known is not None and label != self._known[number]:
+            if self._labels is not None and label != self._labels[number]:
                 raise InputError(
-                    f"data[{number}] has label {label}, and it was {self._known[number]} at first; a data set must "
+                    f"data[{number}] has label {label}, and it was {self._labels[number]} at first; a data set must "
                     "always give the same label"
                 )
         if not items:
@@ -142,7 +139,7 @@ class _Items:
         return array, int(kind.reshape(-1)[0])
 
 
-class _NamedItems(_Items):
+class _NamedDatasetRows(_DatasetRows):
     """A data set that any process with the same files can make again."""
 
     portable = True
@@ -151,11 +148,10 @@ class _NamedItems(_Items):
         self.name = name
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"name": self.name, "_known": self._known}
+        return {"name": self.name, "_labels": self._labels}
 
     @cached_property
     def dataset(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What the name stands for."""
         from certcal.models import find_named
 
         found: Any = find_named(self.name)

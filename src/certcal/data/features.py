@@ -81,9 +81,9 @@ class Features:
             "missing": set(wanted).difference(self.names, joined),
             "unexpected": {name for name, other in pairs if not {name, other} & set(wanted)},
         }
-        told = [f"{what}: {_few(sorted(some))}" for what, some in several.items() if some]
+        told = [f"{what}: {_first_names(sorted(some))}" for what, some in several.items() if some]
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
-        told += [f"twice: {_few(twice)}"] if twice else []
+        told += [f"twice: {_first_names(twice)}"] if twice else []
         reason = f"the columns are not the features that the model was fitted on ({'; '.join(told)})"
         raise InputError(reason, argument="data", remedy="name the columns as they were then, in any order")
 
@@ -113,12 +113,12 @@ def read_features(source: Any, *, label: str | None = None, beside: Sequence[str
         inputs = source.in_memory()
         return Features(np.asarray(inputs.inputs, np.float64).reshape(len(inputs), -1), inputs.labels)
     if isinstance(source, tuple | list) and len(cast("tuple[Any, ...]", source)) == 2:
-        return _of_pair(*cast("tuple[Any, Any]", source), tuple(beside))
+        return _features_of_pair(*cast("tuple[Any, Any]", source), tuple(beside))
     if isinstance(source, str | os.PathLike) and str(cast("Any", source)).lower().endswith(".npz"):
         from certcal.data.opening import open_inputs
 
         return read_features(open_inputs(source).inputs)
-    return _of_table(source, label, tuple(beside))
+    return _features_of_table(source, label, tuple(beside))
 
 
 def is_table(source: Any) -> bool:
@@ -137,11 +137,11 @@ def is_table(source: Any) -> bool:
     return isinstance(given, Mapping) or hasattr(given, "columns") or hasattr(given, "__arrow_c_stream__")
 
 
-def _few(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
-def _of_pair(features: Any, labels: Any, beside: tuple[str, ...]) -> Features:
+def _features_of_pair(features: Any, labels: Any, beside: tuple[str, ...]) -> Features:
     names = tuple(map(str, getattr(features, "columns", ())))
     array = to_numpy(features, "data")
     if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.size:
@@ -167,7 +167,7 @@ def _refuse_infinite(values: NDArray[np.float64], names: Sequence[str]) -> None:
         raise InputError(f"{where} of sample {row} is infinite; drop the sample or repair it", argument="data")
 
 
-def _of_table(source: Any, given: str | None, beside: tuple[str, ...]) -> Features:
+def _features_of_table(source: Any, given: str | None, beside: tuple[str, ...]) -> Features:
     from certcal.data.values import matrix
 
     def filled(cells: ColumnValues) -> ColumnValues:

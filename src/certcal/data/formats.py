@@ -123,9 +123,9 @@ class OpenTable(ABC):
         try:
             return pa.concat_tables(parts, promote_options="permissive")
         except pa.ArrowException:
-            raise InputError(self._changed(parts)) from None
+            raise InputError(self._mixed_kinds(parts)) from None
 
-    def _changed(self, parts: list[Any]) -> str:
+    def _mixed_kinds(self, parts: list[Any]) -> str:
         """The sentence for a column that does not hold one kind of values."""
         row = 1
         for part in parts:
@@ -249,7 +249,7 @@ _ARROW = (".feather", ".arrow")
 ENDINGS = (*_TEXT, *_PARQUET, *_ARROW, ".npz")
 FORMATS = "Parquet (.parquet), CSV (.csv, .tsv, also .gz), JSON lines (.jsonl), npz (.npz) or Arrow (.feather, .arrow)"
 STANDARD_INPUT = "-"
-_SHOWN = Path("standard input")
+_STANDARD_INPUT_NAME = Path("standard input")
 # How files begin that can be told by it, and the ending that they would have.
 _BEGINNINGS = {
     b"PAR1": ".parquet",
@@ -261,7 +261,7 @@ _BEGINNINGS = {
     b"{": ".jsonl",
 }
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-_MOST_MARK = 64  # bytes by which a file is told; a mark may come after a byte order mark and line breaks
+_MARK_BYTES = 64  # bytes by which a file is told; a mark may come after a byte order mark and line breaks
 
 
 def open_table(path: str | os.PathLike[str] | Any) -> OpenTable:
@@ -310,42 +310,44 @@ def open_table(path: str | os.PathLike[str] | Any) -> OpenTable:
         )
     given = os.fspath(cast("str", path))
     file = local_file(given)
-    shown = _SHOWN if given == STANDARD_INPUT else file
+    shown = _STANDARD_INPUT_NAME if given == STANDARD_INPUT else file
     head, tail = file_ends(file, shown)
     name = file.name.lower()
     if head == b"PAR1" or name.endswith(_PARQUET):
-        _expect(
+        _refuse_unless(
             head == b"PAR1", shown, "this is not a Parquet file (it does not begin with PAR1); check how it was written"
         )
-        _expect(
+        _refuse_unless(
             tail == b"PAR1", shown, "this Parquet file is cut short (its footer is missing); copy or write it again"
         )
         from certcal.data.parquet import ParquetTable
 
         return ParquetTable(file, shown)
     if name.endswith(".npz"):
-        _expect(head[:2] == b"PK", shown, "this is not an npz archive (it is no zip file); save it with numpy.savez")
+        _refuse_unless(
+            head[:2] == b"PK", shown, "this is not an npz archive (it is no zip file); save it with numpy.savez"
+        )
         from certcal.data.npz import NpzTable
 
         return NpzTable(file, shown)
     if head == b"ARRO" or name.endswith(_ARROW):
-        _expect(
+        _refuse_unless(
             head == b"ARRO", shown, "this is not an Arrow file (it does not begin with ARROW1); write Feather version 2"
         )
         from certcal.data.arrow import FeatherTable
 
         return FeatherTable(file, shown)
     one = "a .npy file holds one array without a name; save all of them with numpy.savez as .npz"
-    _expect(not name.endswith(".npy"), shown, one)
+    _refuse_unless(not name.endswith(".npy"), shown, one)
     known, unknown = name.endswith((*_TEXT, *_LINES)), file.suffix or "without an ending"
-    _expect(known, shown, f"files called {unknown} are not read; use {FORMATS}")
-    _expect(head != b"PK\x03\x04", shown, "this is a zip or Excel file, not text; export it as CSV")
+    _refuse_unless(known, shown, f"files called {unknown} are not read; use {FORMATS}")
+    _refuse_unless(head != b"PK\x03\x04", shown, "this is a zip or Excel file, not text; export it as CSV")
     from certcal.data.text import JsonLinesTable, TextTable
 
     return (TextTable if name.endswith(_TEXT) else JsonLinesTable)(file, shown)
 
 
-def _expect(holds: bool, shown: Path, problem: str) -> None:
+def _refuse_unless(holds: bool, shown: Path, problem: str) -> None:
     if not holds:
         raise InputError(f"{shown}: {problem}")
 
@@ -356,30 +358,32 @@ def local_file(path: str | os.PathLike[str]) -> Path:
         return Path(path)
     stream: Any = sys.stdin  # None where it was closed
     if stream is None or stream.closed:
-        raise InputError(f"{_SHOWN}: it is closed; give a file")
-    return _kept(stream.buffer)
+        raise InputError(f"{_STANDARD_INPUT_NAME}: it is closed; give a file")
+    return _save_standard_input(stream.buffer)
 
 
 @lru_cache(maxsize=1)
-def _kept(stream: BinaryIO) -> Path:
+def _save_standard_input(stream: BinaryIO) -> Path:
     folder = Path(mkdtemp(prefix="certcal-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = folder / "input"
     with file.open("wb") as copy:
         shutil.copyfileobj(stream, copy, 1 << 20)
     with file.open("rb") as copy:
-        ending = _ending(copy.read(_MOST_MARK))
+        ending = _ending_by_content(copy.read(_MARK_BYTES))
     if ending.startswith(".csv."):  # compressed: what is inside says which text it is
         from certcal.data.arrow import pa
 
         packed = ending.removeprefix(".csv")
-        with reading(_SHOWN, "text table"), pa.input_stream(str(file), compression=_COMPRESSIONS[packed]) as inside:
-            ending = _ending(inside.read(_MOST_MARK)) + packed
+        with (
+            reading(_STANDARD_INPUT_NAME, "text table"),
+            pa.input_stream(str(file), compression=_COMPRESSIONS[packed]) as inside,
+        ):
+            ending = _ending_by_content(inside.read(_MARK_BYTES)) + packed
     return file.rename(file.with_name(f"input{ending}"))
 
 
-def _ending(head: bytes) -> str:
-    """The ending of a file that begins so."""
+def _ending_by_content(head: bytes) -> str:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return next((ending for mark, ending in _BEGINNINGS.items() if text.startswith(mark)), ".csv")
 

@@ -21,7 +21,7 @@ from certcal._base.durable import open_regular
 from certcal.data.formats import check_memory, file_ends, reading
 from certcal.data.inputs import PARTS, Inputs, Part, Readers, Split
 
-_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _MAX_AXES = 8
 
 # No gzip stream expands by more than this.
@@ -59,7 +59,7 @@ def read_idx(path: str | os.PathLike[str]) -> NDArray[Any]:
     zipped = head[:2] == b"\x1f\x8b"
     size = file.stat().st_size
     with reading(file, "idx file"), gzip.open(file) if zipped else file.open("rb") as stream:
-        dtype, shape, start = _header(file, stream)
+        dtype, shape, start = _idx_header(file, stream)
         needed = math.prod(shape) * dtype.itemsize
         if needed == 0:
             raise InputError(f"{file}: the array has shape {shape}, so there is nothing in it; use another file")
@@ -76,10 +76,9 @@ def read_idx(path: str | os.PathLike[str]) -> NDArray[Any]:
     return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
-def _header(file: Path, stream: IO[bytes] | gzip.GzipFile) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-    """Type and shape of the array, and where it begins."""
+def _idx_header(file: Path, stream: IO[bytes] | gzip.GzipFile) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     magic = stream.read(4)
-    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES or not 1 <= magic[3] <= _MAX_AXES:
+    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _IDX_TYPES or not 1 <= magic[3] <= _MAX_AXES:
         raise InputError(
             f"{file}: this is not an idx file (it does not begin with two zeros, a type and a number of axes); "
             "check which file it is"
@@ -87,12 +86,12 @@ def _header(file: Path, stream: IO[bytes] | gzip.GzipFile) -> tuple[np.dtype[Any
     sizes = stream.read(4 * magic[3])
     if len(sizes) < 4 * magic[3]:
         raise InputError(f"{file}: this idx file is cut short (its header is not complete); copy it again")
-    return np.dtype(_TYPES[magic[2]]), tuple(np.frombuffer(sizes, ">u4").tolist()), 4 + len(sizes)
+    return np.dtype(_IDX_TYPES[magic[2]]), tuple(np.frombuffer(sizes, ">u4").tolist()), 4 + len(sizes)
 
 
-_BEGINNINGS: dict[Part, tuple[str, ...]] = {"train": ("train",), "test": ("t10k", "test")}
-_AXES = {"images": 3, "labels": 1}
-_Kind = Literal["images", "labels"]
+_IDX_PREFIXES: dict[Part, tuple[str, ...]] = {"train": ("train",), "test": ("t10k", "test")}
+_IDX_AXES = {"images": 3, "labels": 1}
+_IdxKind = Literal["images", "labels"]
 
 
 def idx_parts(folder: Path) -> Readers:
@@ -100,7 +99,7 @@ def idx_parts(folder: Path) -> Readers:
     return {
         part: partial(read_idx_part, folder, part)
         for part in PARTS
-        if any(_find(folder, part, kind) for kind in ("images", "labels"))
+        if any(_find_idx(folder, part, kind) for kind in ("images", "labels"))
     }
 
 
@@ -114,7 +113,7 @@ def read_idx_part(
     most: int | None = None,
 ) -> Inputs:
     """One part of a folder of idx files, as images with one channel."""
-    images, labels = _file(folder, part, "images"), _file(folder, part, "labels")
+    images, labels = _idx_file(folder, part, "images"), _idx_file(folder, part, "labels")
     pixels, truth = read_idx(images), read_idx(labels)
     if pixels.dtype != "u1" or pixels.ndim != 3 or (sides is not None and pixels.shape[1:] != sides):
         size = "" if sides is None else f"{sides[0]} by {sides[1]} "
@@ -128,24 +127,24 @@ def read_idx_part(
     return Inputs.from_arrays(kept, truth[:most], class_names)
 
 
-def _find(folder: Path, part: Part, kind: _Kind) -> Path | None:
-    names = [f"{start}-{kind}{mark}idx{_AXES[kind]}-ubyte" for start in _BEGINNINGS[part] for mark in "-."]
+def _find_idx(folder: Path, part: Part, kind: _IdxKind) -> Path | None:
+    names = [f"{start}-{kind}{mark}idx{_IDX_AXES[kind]}-ubyte" for start in _IDX_PREFIXES[part] for mark in "-."]
     files = (folder / f"{name}{ending}" for name in names for ending in ("", ".gz"))
     return next((file for file in files if file.is_file()), None)
 
 
-def _file(folder: Path, part: Part, kind: _Kind) -> Path:
-    found = _find(folder, part, kind)
+def _idx_file(folder: Path, part: Part, kind: _IdxKind) -> Path:
+    found = _find_idx(folder, part, kind)
     if found is None:
-        name = f"{_BEGINNINGS[part][0]}-{kind}-idx{_AXES[kind]}-ubyte"
+        name = f"{_IDX_PREFIXES[part][0]}-{kind}-idx{_IDX_AXES[kind]}-ubyte"
         raise InputError(f"{folder}: there is no {name} or {name}.gz in this folder; copy it there")
     return found
 
 
 # Where Debian's package dataset-fashion-mnist has its files.
 INSTALLED = Path("/usr/share/datasets/fashion-mnist")
-_SIDES = (28, 28)
-_CLASSES = (
+_FASHION_SIDES = (28, 28)
+_FASHION_CLASSES = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
@@ -185,18 +184,16 @@ def fashion_mnist(folder: str | os.PathLike[str] | None = None, *, test: int = 1
             )
         raise InputError(f"{place}: this folder does not exist; give one with the idx files of Fashion-MNIST")
     most = whole_number(test, 1, 2**31, "test", "pass how many images to test on, at least 1")
-    read = partial(read_idx_part, place, sides=_SIDES, classes=10, class_names=_CLASSES)
+    read = partial(read_idx_part, place, sides=_FASHION_SIDES, classes=10, class_names=_FASHION_CLASSES)
     return Split("fashion-mnist", "Fashion-MNIST", read("train"), read("test", most=most))
 
 
-_SHAPE = (3, 32, 32)
-_PIXELS = 3 * 32 * 32
+_CIFAR_SHAPE = (3, 32, 32)
+_CIFAR_PIXELS = 3 * 32 * 32
 
 
 @dataclass(frozen=True)
 class _Cifar:
-    """How one of the two comes."""
-
     title: str
     files: dict[Part, tuple[str, ...]]
     classes: tuple[int, ...]
@@ -204,8 +201,7 @@ class _Cifar:
 
     @property
     def record(self) -> int:
-        """Bytes per image."""
-        return len(self.classes) + _PIXELS
+        return len(self.classes) + _CIFAR_PIXELS
 
 
 _CIFARS = (
@@ -223,7 +219,7 @@ def cifar_parts(folder: Path) -> Readers:
     """How to read the parts of a folder of CIFAR's binary files; nothing where there are none."""
     for layout in _CIFARS:
         readers: Readers = {
-            part: partial(_read, folder, layout, part)
+            part: partial(_read_cifar, folder, layout, part)
             for part in PARTS
             if any((folder / name).is_file() for name in layout.files[part])
         }
@@ -237,7 +233,7 @@ def cifar_parts(folder: Path) -> Readers:
     return {}
 
 
-def _read(folder: Path, layout: _Cifar, part: Part) -> Inputs:
+def _read_cifar(folder: Path, layout: _Cifar, part: Part) -> Inputs:
     files = [folder / name for name in layout.files[part]]
     missing = next((file for file in files if not file.exists()), None)
     if missing is not None:
@@ -245,20 +241,20 @@ def _read(folder: Path, layout: _Cifar, part: Part) -> Inputs:
             f"{missing}: there is no such file, but the part of {layout.title} to {part} on is {len(files)} files "
             f"({files[0].name} to {files[-1].name}); copy all of them there"
         )
-    counts = [_records(file, layout) for file in files]
-    check_memory(folder, 5 * sum(counts) * _PIXELS, "use a machine with more")
-    pixels = np.empty((sum(counts), *_SHAPE), np.uint8)
+    counts = [_cifar_count(file, layout) for file in files]
+    check_memory(folder, 5 * sum(counts) * _CIFAR_PIXELS, "use a machine with more")
+    pixels = np.empty((sum(counts), *_CIFAR_SHAPE), np.uint8)
     truth = np.empty(sum(counts), np.int64)
     end = 0
     for file, count in zip(files, counts, strict=True):
-        records = _content(file, layout, count)
+        records = _cifar_records(file, layout, count)
         end += count
         truth[end - count : end] = records[:, len(layout.classes) - 1]
-        pixels[end - count : end] = records[:, len(layout.classes) :].reshape(-1, *_SHAPE)
+        pixels[end - count : end] = records[:, len(layout.classes) :].reshape(-1, *_CIFAR_SHAPE)
     return Inputs.from_arrays(pixels, truth)
 
 
-def _records(file: Path, layout: _Cifar) -> int:
+def _cifar_count(file: Path, layout: _Cifar) -> int:
     """How many images a file holds, by its size."""
     file_ends(file)
     with reading(file, "CIFAR file"):
@@ -271,7 +267,7 @@ def _records(file: Path, layout: _Cifar) -> int:
     return size // layout.record
 
 
-def _content(file: Path, layout: _Cifar, count: int) -> NDArray[np.uint8]:
+def _cifar_records(file: Path, layout: _Cifar, count: int) -> NDArray[np.uint8]:
     with reading(file, "CIFAR file"), open_regular(file) as stream:
         content = stream.read(count * layout.record)
     if len(content) != count * layout.record:
@@ -288,12 +284,12 @@ def _content(file: Path, layout: _Cifar, count: int) -> NDArray[np.uint8]:
     return records
 
 
-_MATLAB: dict[Part, str] = {"train": "train_32x32.mat", "test": "test_32x32.mat"}
+_SVHN_FILES: dict[Part, str] = {"train": "train_32x32.mat", "test": "test_32x32.mat"}
 
 
 def svhn_parts(folder: Path) -> Readers:
     """How to read the parts of a folder of SVHN's files; nothing where there are none."""
-    return {part: partial(read_svhn, folder / name) for part, name in _MATLAB.items() if (folder / name).is_file()}
+    return {part: partial(read_svhn, folder / name) for part, name in _SVHN_FILES.items() if (folder / name).is_file()}
 
 
 def read_svhn(file: Path) -> Inputs:
@@ -322,13 +318,12 @@ def read_svhn(file: Path) -> Inputs:
 
 
 # Of version 5: types of what follows a tag. SciPy's reader crashes on damaged files, so it is not used.
-_MATRIX, _COMPRESSED = 14, 15
-_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
-_CLASSES_OF_NUMBERS = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
+_MATLAB_MATRIX, _MATLAB_COMPRESSED = 14, 15
+_MATLAB_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+_MATLAB_CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
 
 
 def _matlab_arrays(file: Path, content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Names and arrays of numbers of a MATLAB file."""
     order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
     if order is None:
         raise ValueError("it is not of MATLAB's version 5")
@@ -339,7 +334,7 @@ def _matlab_arrays(file: Path, content: bytes) -> Iterator[tuple[str, NDArray[An
         if place > len(content):
             raise EOFError("it is cut short")
         body = memoryview(content)[place - size : place]
-        if kind == _COMPRESSED:
+        if kind == _MATLAB_COMPRESSED:
             packed = zlib.decompressobj()
             kind, size = struct.unpack(f"{order}II", packed.decompress(body, 8))
             if size > _MOST_EXPANSION * len(body):
@@ -348,7 +343,7 @@ def _matlab_arrays(file: Path, content: bytes) -> Iterator[tuple[str, NDArray[An
             body = memoryview(packed.decompress(packed.unconsumed_tail, size + 1))
             if not packed.eof or len(body) != size:
                 raise ValueError("a compressed array is damaged")
-        if kind == _MATRIX:
+        if kind == _MATLAB_MATRIX:
             yield from _matlab_array(body, order)
 
 
@@ -368,10 +363,10 @@ def _matlab_array(body: memoryview, order: str) -> Iterator[tuple[str, NDArray[A
     if len(parts) < 4:
         return
     (_, flags), (_, sides), (_, name), (kind, numbers) = parts
-    wanted = _CLASSES_OF_NUMBERS.get(struct.unpack_from(f"{order}I", flags)[0] & 0xFF)
-    if wanted is None or kind not in _NUMBERS:
+    wanted = _MATLAB_CLASSES.get(struct.unpack_from(f"{order}I", flags)[0] & 0xFF)
+    if wanted is None or kind not in _MATLAB_NUMBERS:
         return
-    stored = np.dtype(f"{order}{_NUMBERS[kind]}")
+    stored = np.dtype(f"{order}{_MATLAB_NUMBERS[kind]}")
     shape = tuple(np.frombuffer(sides, f"{order}i4").tolist())
     if min(shape, default=0) < 1 or math.prod(shape) * stored.itemsize != len(numbers):
         raise ValueError(f"an array of shape {shape} has {len(numbers)} bytes")

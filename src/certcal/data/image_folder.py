@@ -27,13 +27,13 @@ _PART_NAMES: dict[Part, tuple[str, ...]] = {"train": ("train",), "test": ("test"
 _ALL_PART_NAMES = {name for names in _PART_NAMES.values() for name in names}
 _ENDINGS = (".png", ".jpg", ".jpeg")
 # What systems leave behind in folders; with names that begin with a dot, it is passed over.
-_LITTER = {"Thumbs.db", "desktop.ini", "__MACOSX"}
+_SYSTEM_FILES = {"Thumbs.db", "desktop.ini", "__MACOSX"}
 _MOST_FILES = 100_000_000
 
 
 def image_parts(folder: Path, resize: int | None = None, crop: int | None = None) -> Readers:
     """How to read the parts of a folder of images."""
-    read = partial(_read, resize=resize, crop=crop)
+    read = partial(_read_part, resize=resize, crop=crop)
     inside = _folders_in(folder)
     if not inside:
         raise InputError(
@@ -61,7 +61,7 @@ def image_parts(folder: Path, resize: int | None = None, crop: int | None = None
     return readers
 
 
-def _read(place: Path, numbering: Path | None = None, *, resize: int | None, crop: int | None) -> Inputs:
+def _read_part(place: Path, numbering: Path | None = None, *, resize: int | None, crop: int | None) -> Inputs:
     """Images of one part. The folders of ``numbering``, in order, are the classes, so that all parts agree."""
     found = _folders_in(place)
     if not found:
@@ -97,7 +97,7 @@ def _entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool], most: int
     """Sorted names of what is wanted in a folder, without litter. Links are followed."""
     try:
         with os.scandir(folder) as entries:
-            visible = (each for each in entries if not each.name.startswith(".") and each.name not in _LITTER)
+            visible = (each for each in entries if not each.name.startswith(".") and each.name not in _SYSTEM_FILES)
             names = sorted(each.name for each in islice((each for each in visible if wanted(each)), most + 1))
     except OSError as error:
         raise InputError(
@@ -147,9 +147,9 @@ class ImageFiles:
         """Images by their names; they are grey if all of them are."""
         folder = folder.absolute()  # workers may be elsewhere
         found = cls(folder, names, "L", (0, 0), resize, crop)
-        with _quiet():
-            first, size = found._described(names[0])
-            grey = first == "L" and all(found._described(name)[0] == "L" for name in names[1:])
+        with _pillow_warnings():
+            first, size = found._kind_and_size(names[0])
+            grey = first == "L" and all(found._kind_and_size(name)[0] == "L" for name in names[1:])
         return cls(folder, names, "L" if grey else "RGB", size, resize, crop)
 
     @property
@@ -165,14 +165,14 @@ class ImageFiles:
     def read(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Images by their numbers, decoded by as many threads as there are cores."""
         pixels = np.empty((len(rows), *self.shape[1:]), np.uint8)
-        with _quiet(), ThreadPoolExecutor(thread_count()) as pool:
+        with _pillow_warnings(), ThreadPoolExecutor(thread_count()) as pool:
             for place, image in enumerate(pool.map(self._pixels, [self.names[row] for row in rows.tolist()])):
                 pixels[place] = image
         return pixels
 
-    def _described(self, name: str) -> tuple[str, tuple[int, int]]:
+    def _kind_and_size(self, name: str) -> tuple[str, tuple[int, int]]:
         """Kind and size that an image will have, from its header."""
-        with _opened(self.folder / name, self._prepared) as image:
+        with _open_image(self.folder / name, self._prepared) as image:
             grey = image.mode in ("L", "1")
             return "L" if grey else "RGB", self._sides(name, image.size)[-1]
 
@@ -188,12 +188,15 @@ class ImageFiles:
             width, height = (self.resize if side == short else int(self.resize * side / short) for side in size)
             scaled = (width, height)
             if scaled[0] * scaled[1] > _MOST_PIXELS:
-                raise InputError(f"{self.folder / name}: this image of {_by(size)} becomes {_by(scaled)}; take it away")
+                raise InputError(
+                    f"{self.folder / name}: this image of {_size_phrase(size)} becomes {_size_phrase(scaled)}; "
+                    "take it away"
+                )
         if self.crop is None:
             return scaled, scaled
         if min(scaled) < self.crop:
             raise InputError(
-                f"{self.folder / name}: this image is {_by(scaled)}, smaller than the crop of {self.crop}",
+                f"{self.folder / name}: this image is {_size_phrase(scaled)}, smaller than the crop of {self.crop}",
                 remedy="resize the images to at least that",
                 roles=("resize",),
             )
@@ -201,16 +204,16 @@ class ImageFiles:
 
     def _pixels(self, name: str) -> NDArray[np.uint8]:
         file = self.folder / name
-        with _opened(file, self._prepared) as image:
+        with _open_image(file, self._prepared) as image:
             scaled, size = self._sides(name, image.size)
             kind = "L" if image.mode in ("L", "1") else "RGB"
             if size != self.size or (self.mode, kind) == ("L", "RGB"):
                 remedy, roles = _REMEDY[self._prepared]
                 if self._prepared and kind != self.mode:
                     remedy, roles = "make all images alike", ()
-                first = _told(self.mode, self.size)
+                first = _kind_phrase(self.mode, self.size)
                 raise InputError(
-                    f"{file}: this image is {_told(kind, size)}, and {Path(self.names[0]).name} is {first}",
+                    f"{file}: this image is {_kind_phrase(kind, size)}, and {Path(self.names[0]).name} is {first}",
                     remedy=remedy,
                     roles=roles,
                 )
@@ -240,16 +243,16 @@ _REMEDY = {
 _MOST_PIXELS = 1 << 26
 
 
-def _told(mode: str, size: tuple[int, int]) -> str:
-    return f"{_KINDS[mode]}, {_by(size)}"
+def _kind_phrase(mode: str, size: tuple[int, int]) -> str:
+    return f"{_KINDS[mode]}, {_size_phrase(size)}"
 
 
-def _by(size: tuple[int, int]) -> str:
+def _size_phrase(size: tuple[int, int]) -> str:
     return f"{size[0]} by {size[1]}"
 
 
 @contextmanager
-def _quiet() -> Generator[None, None, None]:
+def _pillow_warnings() -> Generator[None, None, None]:
     """Say nothing about notes in a file that do not change its pixels; what would fill the memory is an error.
 
     For all threads, and so around them: filters of warnings belong to the process.
@@ -261,7 +264,7 @@ def _quiet() -> Generator[None, None, None]:
 
 
 @contextmanager
-def _opened(file: Path, prepared: bool) -> Generator[Any, None, None]:
+def _open_image(file: Path, prepared: bool) -> Generator[Any, None, None]:
     """An image of which only the header has been read; every failure until it is closed is one sentence."""
     head, _ = file_ends(file)
     try:

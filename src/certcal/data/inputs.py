@@ -66,16 +66,15 @@ class Inputs:
         "k/255" when every number is the float32 nearest to one of 0/255, 1/255, …, 255/255, as of 8-bit images; "other"
         otherwise.
         """
-        return self._examined[0]
+        return self._scale_and_fingerprint[0]
 
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of the shapes, types and bytes (little-endian) of inputs and labels."""
-        return self._examined[1]
+        return self._scale_and_fingerprint[1]
 
     @cached_property
-    def _examined(self) -> tuple[Scale, str]:
-        """Scale and fingerprint, in one pass."""
+    def _scale_and_fingerprint(self) -> tuple[Scale, str]:
         total, pixels = hashlib.sha256(f"<f4 {self.inputs.shape}\n".encode()), True
         for first, block in blocks(self.inputs):
             hash_rows(block, first, {len(self): total})
@@ -112,8 +111,8 @@ class Inputs:
             return self
         rows = slice(kept.start, kept.stop, kept.step)
         if isinstance(self.inputs, Rows):
-            return Inputs(self.inputs.subset(kept), _frozen(self.labels[rows]), self.class_names)
-        return Inputs(_frozen(self.inputs[rows]), _frozen(self.labels[rows]), self.class_names)
+            return Inputs(self.inputs.subset(kept), _read_only_copy(self.labels[rows]), self.class_names)
+        return Inputs(_read_only_copy(self.inputs[rows]), _read_only_copy(self.labels[rows]), self.class_names)
 
     @property
     def box(self) -> tuple[float, float] | None:
@@ -163,8 +162,7 @@ class Inputs:
         return cls(inputs, truth, names)
 
 
-def _frozen(some: NDArray[Any]) -> NDArray[Any]:
-    """A copy that cannot be written to."""
+def _read_only_copy(some: NDArray[Any]) -> NDArray[Any]:
     own = np.array(some, order="C")
     own.flags.writeable = False
     return own

@@ -144,7 +144,7 @@ def align(table: IntervalTable) -> SampleIntervals:
     samples = np.arange(len(table)) if table.sample_codes is None else table.sample_codes
     at = (samples, np.zeros(len(table), np.int64) if table.radius_codes is None else table.radius_codes)
     shape = n, _ = len(table) if names is None else len(names), max(1, len(table.radii))
-    _refuse_gaps(table, at, shape)
+    _refuse_missing_rows(table, at, shape)
     lower, upper, certified = np.zeros(shape), np.ones(shape), np.ones(shape, np.bool_)
     everywhere = np.ones(len(table), np.bool_)
     kept = everywhere if table.certified is None else table.certified
@@ -154,30 +154,31 @@ def align(table: IntervalTable) -> SampleIntervals:
     confidence = None
     if table.confidence is not None:
         what = "of one confidence without a perturbation at one radius and of another at"
-        confidence = _agreed(table, samples, table.confidence.astype(np.float64), n, everywhere, what)
+        confidence = _value_per_sample(table, samples, table.confidence.astype(np.float64), n, everywhere, what)
     # Rows that are not certified need not say whether they are correct, without confidences.
     says = kept if confidence is None else everywhere
-    correct = _agreed(table, samples, table.correct, n, says, "correct at one radius and not at")
+    correct = _value_per_sample(table, samples, table.correct, n, says, "correct at one radius and not at")
     origin = table.origin if names == tuple(map(str, range(n))) else None
     known, run = (None, None) if origin is None else (origin.samples, origin.run)
     found = known or fingerprint_of(correct, confidence, lower, upper, certified)
     return SampleIntervals(table.radii, lower, upper, certified, correct, confidence, names, found, run)
 
 
-def _refuse_gaps(table: IntervalTable, at: tuple[NDArray[np.int64], NDArray[np.int64]], shape: tuple[int, int]) -> None:
-    """Every sample needs one row at every radius."""
+def _refuse_missing_rows(
+    table: IntervalTable, at: tuple[NDArray[np.int64], NDArray[np.int64]], shape: tuple[int, int]
+) -> None:
     counts = np.bincount(at[0] * shape[1] + at[1], minlength=shape[0] * shape[1]).reshape(shape)
     if (counts == 1).all():
         return
     sample, radius = (int(place) for place in np.argwhere(counts != 1)[0])
     where = f" at radius {table.radii[radius]}" if table.radii else ""
-    who = f"{table.path}: sample {_name(table, sample)} has {counts[sample, radius] or 'no'} "
+    who = f"{table.path}: sample {_sample_name(table, sample)} has {counts[sample, radius] or 'no'} "
     if counts[sample, radius] > 1:
         raise InputError(f"{who}rows{where}; give one row per sample and radius, or name another column as sample")
     raise InputError(f"{who}row{where}; add one, with certified = 0 if nothing is certified there")
 
 
-def _agreed(
+def _value_per_sample(
     table: IntervalTable, samples: NDArray[Any], values: NDArray[Any], n: int, says: NDArray[np.bool_], what: str
 ) -> NDArray[Any]:
     """One value per sample, as those of its rows that say it agree."""
@@ -186,10 +187,10 @@ def _agreed(
     found[samples[says]] = values[says]
     bad = says & (found[samples] != values)
     if bad.any():
-        name = _name(table, int(samples[np.argmax(bad)]))
+        name = _sample_name(table, int(samples[np.argmax(bad)]))
         raise InputError(f"{table.path}: sample {name} is {what} another; are the rows of the same sample?")
     return found
 
 
-def _name(table: IntervalTable, sample: int) -> str:
+def _sample_name(table: IntervalTable, sample: int) -> str:
     return repr(table.sample_names[sample]) if table.sample_names else str(sample + 1)

@@ -118,7 +118,6 @@ def read_intervals(
 
 
 def _convert(batch: Batch, layout: Layout, classes: Codes, names: Codes) -> Arrays:
-    """Checked arrays of one record batch."""
     there = {role: batch[name] for role, name in layout.roles.items() if isinstance(name, str)}
     certified = None
     if "certified" in there:

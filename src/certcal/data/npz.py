@@ -32,14 +32,14 @@ class NpzTable(OpenTable):
         self.file, self.path = file, path
         columns: list[TableColumn] = []
         lengths: dict[str, int] = {}
-        with _archive(file, path) as archive:
+        with _open_archive(file, path) as archive:
             members = [name for name in archive.namelist() if name.endswith(_NPY)]
             check_column_count(path, len(members))
             for member in members:
                 with archive.open(member) as stream:
                     shape, dtype, _ = read_header(stream)
                 name = member.removesuffix(_NPY)
-                columns.append(TableColumn(name, _kind(shape, dtype)))
+                columns.append(TableColumn(name, _array_kind(shape, dtype)))
                 if columns[-1].kind != "other":
                     lengths[name] = shape[0]
         if not columns:
@@ -50,8 +50,8 @@ class NpzTable(OpenTable):
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         from certcal.data.arrow import pa
 
-        with _archive(self.file, self.path) as archive:
-            sizes = {name: self._checked(archive, name) for name in columns}
+        with _open_archive(self.file, self.path) as archive:
+            sizes = {name: self._check_column(archive, name) for name in columns}
             if len(set(sizes.values())) > 1:
                 text = ", ".join(f"{name} has {count}" for name, count in sizes.items())
                 raise InputError(f"{self.path}: lengths differ: {text}; save one entry per sample in each array")
@@ -59,15 +59,14 @@ class NpzTable(OpenTable):
             if size >= rows:  # all at once
                 needed = sum(archive.getinfo(name + _NPY).file_size for name in columns)
                 check_memory(self.path, needed, _IN_PIECES)
-            parts = [self._rows(archive, name, size) for name in columns]
+            parts = [self._row_blocks(archive, name, size) for name in columns]
             for some in zip(*parts, strict=True):
-                yield pa.RecordBatch.from_arrays([_arrow(array) for array in some], names=list(columns))
+                yield pa.RecordBatch.from_arrays([_to_arrow(array) for array in some], names=list(columns))
 
-    def _checked(self, archive: zipfile.ZipFile, name: str) -> int:
-        """How many rows an array has, after a look at its header."""
+    def _check_column(self, archive: zipfile.ZipFile, name: str) -> int:
         with archive.open(name + _NPY) as stream:
             shape, dtype, _ = read_header(stream)
-        if _kind(shape, dtype) == "other" and not dtype.hasobject:
+        if _array_kind(shape, dtype) == "other" and not dtype.hasobject:
             raise InputError(
                 f"{self.path}: array {name!r} has shape {shape} and type {dtype}; "
                 "save numbers or text with one entry or one row per sample"
@@ -75,26 +74,24 @@ class NpzTable(OpenTable):
         _check_member(archive, self.path, name)
         return shape[0]
 
-    def _rows(self, archive: zipfile.ZipFile, name: str, size: int) -> Iterator[NDArray[Any]]:
-        """A checked array, so many rows at a time."""
+    def _row_blocks(self, archive: zipfile.ZipFile, name: str, size: int) -> Iterator[NDArray[Any]]:
         with archive.open(name + _NPY) as stream:
             shape, dtype, by_column = read_header(stream)
             starts = range(0, shape[0], size)
             if len(starts) > 1 and not (by_column and math.prod(shape[1:]) > 1):
                 for start in starts:
-                    some = _filled(stream, (min(size, shape[0] - start), *shape[1:]), dtype)
+                    some = _read_rows(stream, (min(size, shape[0] - start), *shape[1:]), dtype)
                     _check_text(self.path, name, some)
-                    yield _flat(some)
+                    yield _as_column(some)
                 stream.read(1)  # beyond the end, where the checksum is compared
                 return
         check_memory(self.path, math.prod(shape) * dtype.itemsize, _IN_PIECES, limit=self.memory)
-        whole = _flat(_member(archive, self.path, name))
+        whole = _as_column(_read_member(archive, self.path, name))
         for start in starts:
             yield whole[start : start + size]
 
 
-def _filled(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The next rows of an array."""
+def _read_rows(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     out = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
     filled = 0
     while filled < out.size:
@@ -106,20 +103,19 @@ def _filled(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
     return out.view(dtype).reshape(shape)
 
 
-def _flat(array: NDArray[Any]) -> NDArray[Any]:
-    """A matrix of one column as that column."""
+def _as_column(array: NDArray[Any]) -> NDArray[Any]:
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def array_names(path: Path) -> list[str]:
     """What the arrays of an npz archive are called."""
-    with _archive(path) as archive:
+    with _open_archive(path) as archive:
         return [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
 
 
 def stored_array(path: Path, name: str) -> tuple[int, int] | None:
     """Where an array begins in the archive and its bytes, if it lies there as it is: neither packed nor by column."""
-    with _archive(path) as archive:
+    with _open_archive(path) as archive:
         _check_member(archive, path, name)
         member = archive.getinfo(name + _NPY)
         with archive.open(member) as stream:
@@ -134,7 +130,7 @@ def stored_array(path: Path, name: str) -> tuple[int, int] | None:
 
 def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str | None = None) -> dict[str, Any]:
     """Arrays of an npz archive by name, of any shape."""
-    with _archive(path) as archive:
+    with _open_archive(path) as archive:
         there = [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
         for name in names:
             if name not in there:
@@ -147,10 +143,10 @@ def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str 
                 with archive.open(name + _NPY) as stream:
                     needed += 4 * math.prod(read_header(stream)[0])
         check_memory(path, needed, "read a part of it")
-        return {name: _member(archive, path, name) for name in names}
+        return {name: _read_member(archive, path, name) for name in names}
 
 
-def _member(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
+def _read_member(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
     """One array, after a look at its header: no objects, and no more than there is."""
     check_memory(path, _check_member(archive, path, name), _IN_PIECES)
     with archive.open(name + _NPY) as stream:
@@ -188,8 +184,7 @@ def _check_text(path: Path, name: str, array: NDArray[Any]) -> None:
 
 
 @contextmanager
-def _archive(file: Path, shown: Path | None = None) -> Generator[zipfile.ZipFile, None, None]:
-    """A zip archive whose every failure is one sentence."""
+def _open_archive(file: Path, shown: Path | None = None) -> Generator[zipfile.ZipFile, None, None]:
     path = shown or file
     with reading(path, "npz archive"):
         try:
@@ -212,7 +207,7 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool
     return shape, dtype, by_column
 
 
-def _kind(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Kind:
+def _array_kind(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Kind:
     if dtype.kind == "U" and len(shape) == 1 and dtype.itemsize:
         return "text"
     if dtype.kind not in "biuf" or len(shape) not in (1, 2) or 0 in shape[1:]:
@@ -222,8 +217,7 @@ def _kind(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Kind:
     return "boolean" if dtype.kind == "b" else "number"
 
 
-def _arrow(array: NDArray[Any]) -> Any:
-    """The array as Arrow, without copying where the types allow."""
+def _to_arrow(array: NDArray[Any]) -> Any:
     from certcal.data.arrow import from_numpy, pa
 
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:

@@ -126,7 +126,7 @@ def input_parts(path: Path, label: str | None = None, how: DataSettings = DataSe
 
         if label is not None:
             raise InputError(f"{path}: a folder has no column {label!r}; leave label out")
-        arrays = _array_parts(path) or idx_parts(path) or cifar_parts(path) or svhn_parts(path)
+        arrays = _npy_parts(path) or idx_parts(path) or cifar_parts(path) or svhn_parts(path)
         if not arrays:
             return image_parts(path, how.resize, how.crop)
         _refuse_preparing(how)
@@ -150,13 +150,14 @@ def _refuse_preparing(how: DataSettings) -> None:
             raise InputError("it is for folders of PNG or JPEG files", argument=name, remedy="leave it out")
 
 
-def _array_parts(folder: Path) -> Readers:
-    """How to read the parts of a folder of .npy files; nothing where there are none."""
+def _npy_parts(folder: Path) -> Readers:
     names: list[tuple[Part | None, str]] = [(None, ""), *((part, f"{part}_") for part in PARTS)]
-    return {part: partial(_of_arrays, folder, name) for part, name in names if (folder / f"{name}inputs.npy").exists()}
+    return {
+        part: partial(_read_npy_folder, folder, name) for part, name in names if (folder / f"{name}inputs.npy").exists()
+    }
 
 
-def _of_arrays(folder: Path, prefix: str) -> Inputs:
+def _read_npy_folder(folder: Path, prefix: str) -> Inputs:
     labels = folder / f"{prefix}labels.npy"
     if not labels.exists():
         raise InputError(f"{folder}: there is {prefix}inputs.npy and no {labels.name}; save the labels beside it")
@@ -180,11 +181,11 @@ def _archive_parts(path: Path, label: str | None) -> Readers:
         arrays = [name.removeprefix(prefix) for name in there if name.startswith(prefix)]
         with in_file(path):
             found = label or Resolver(arrays, {}).pick("label", LABEL) or "labels"
-        readers[part] = partial(_of_archive, path, f"{prefix}inputs", f"{prefix}{found}")
+        readers[part] = partial(_read_archive, path, f"{prefix}inputs", f"{prefix}{found}")
     return readers
 
 
-def _of_archive(path: Path, inputs: str, labels: str) -> Inputs:
+def _read_archive(path: Path, inputs: str, labels: str) -> Inputs:
     from certcal.data.npz import read_arrays, stored_array
 
     missing = f"the arrays {inputs} and {labels} are needed; save both with numpy.savez(path, {inputs}=…, {labels}=…)"
@@ -201,7 +202,7 @@ def _of_archive(path: Path, inputs: str, labels: str) -> Inputs:
 NAMED = ("digits", "fashion-mnist")
 
 
-def _named(name: str) -> Split:
+def _named_split(name: str) -> Split:
     from certcal.data.bundled import digits_images
     from certcal.data.image_files import fashion_mnist
 
@@ -236,7 +237,7 @@ def read_split(
     how = DataSettings(resize=resize, crop=crop)
     if source in NAMED:
         _refuse_preparing(how)
-        return _named(str(source))
+        return _named_split(str(source))
 
     def held(inputs: Inputs) -> Inputs:
         return inputs.in_memory() if in_memory else inputs
@@ -311,12 +312,12 @@ def open_inputs(
     how = DataSettings(every=every, resize=resize, crop=crop)
     if isinstance(source, str | os.PathLike):
         name = str(Path(source)) if isinstance(source, os.PathLike) else source  # pyright: ignore
-        found, part = _read(name, part, how)
+        found, part = _read_part(name, part, how)
     else:
         if part is not None:
             raise InputError("it is for data by name or from files", argument="part", remedy="leave it out")
         _refuse_preparing(how)
-        name, found = "data", _given(source)
+        name, found = "data", _inputs_of(source)
     there = -(-len(found) // every)
     if limit is not None and limit > there:
         chosen = "" if every == 1 else f" (every {every} of {len(found)})"
@@ -326,7 +327,7 @@ def open_inputs(
     return OpenedInputs(found.subset(every=how.every, limit=limit), name, part, how)
 
 
-def _read(source: str, part: Any, how: DataSettings) -> tuple[Inputs, Any]:
+def _read_part(source: str, part: Any, how: DataSettings) -> tuple[Inputs, Any]:
     if is_named(source):
         if part is not None:
             raise InputError("it is for data in two parts", argument="part", remedy="leave it out")
@@ -337,12 +338,11 @@ def _read(source: str, part: Any, how: DataSettings) -> tuple[Inputs, Any]:
     readers: Any = dict.fromkeys(PARTS) if source in NAMED else input_parts(Path(source), how=how)
     part = next((each for each in ("test", "train") if each in readers), None) if part is None else part
     if source in NAMED:
-        return getattr(_named(source), part), part
+        return getattr(_named_split(source), part), part
     return chosen(readers, part, Path(source)), part
 
 
-def _given(source: Any) -> Inputs:
-    """Inputs, a pair of arrays, or a data set."""
+def _inputs_of(source: Any) -> Inputs:
     if isinstance(source, Inputs):
         return source
     if isinstance(source, tuple | list) and len(cast("tuple[Any, ...]", source)) == 2:

@@ -109,21 +109,21 @@ def gather(
     most: int | None = None,
 ) -> Arrays:
     """Pieces put together, with at most one copy of the whole in memory when the number of rows is known."""
-    growing: dict[str, _Growing] = {}
+    growing: dict[str, _GrowingArray] = {}
     taken = 0
     for part in parts:
         taken += sum(array.nbytes for array in part.values())
         if most is not None and taken > most:
             raise DoesNotFit(f"the table takes more than {most / 1e6:.0f} MB; read it in pieces (PredictionStream)")
         for name, array in part.items():
-            growing.setdefault(name, _Growing(rows)).append(array)
+            growing.setdefault(name, _GrowingArray(rows)).append(array)
         advance(next(iter(part.values())).shape[0])
     if not growing:
         raise InputError("the table has no rows; it needs at least one")
     return {name: growing.pop(name).finish() for name in list(growing)}
 
 
-class _Growing:
+class _GrowingArray:
     def __init__(self, rows: int | None) -> None:
         self.rows = rows
         self.parts: list[NDArray[Any]] = []

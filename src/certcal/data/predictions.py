@@ -171,7 +171,6 @@ class PredictionStream:
         return self.table.rows
 
     def _width(self) -> int:
-        """Numbers per row."""
         family = self.layout.family
         if family is None or not family.is_list:
             return len(self.layout.numbers)
@@ -204,7 +203,7 @@ class PredictionStream:
         for piece in self._arrays(self.size, groups):
             codes = piece.pop("group", None)
             with in_file(self.table.path):
-                found = _checked(piece, self.layout, first_row)
+                found = _make_predictions(piece, self.layout, first_row)
             yield found, codes
             first_row += len(found)
 
@@ -223,7 +222,7 @@ class PredictionStream:
                 most = memory // 2
             arrays = gather(self._arrays(size, groups), table.rows, advance, most)
             names, codes = groups.in_order(arrays.pop("group", None))
-            return LoadedTable(table.path, self.layout, _checked(arrays, self.layout, 0), names, codes)
+            return LoadedTable(table.path, self.layout, _make_predictions(arrays, self.layout, 0), names, codes)
 
     def _arrays(self, size: int | None, groups: Groups) -> Iterator[Arrays]:
         """Arrays of each piece, not yet checked for range."""
@@ -263,7 +262,7 @@ def _score_column(layout: Layout) -> str:
     return str(layout.roles[layout.kind])
 
 
-def _checked(arrays: Arrays, layout: Layout, first_row: int) -> Predictions:
+def _make_predictions(arrays: Arrays, layout: Layout, first_row: int) -> Predictions:
     """Predictions; errors name the column and the row of the file. Where truth is not known, nobody gets to see it."""
     make: Callable[..., Predictions] = {
         "score": Predictions.from_scores,
@@ -278,10 +277,10 @@ def _checked(arrays: Arrays, layout: Layout, first_row: int) -> Predictions:
         return make(arrays["scores"], truth, arrays.get("sample_weight"))
     except InputError as error:
         text = _located(str(error), layout, first_row)
-        raise InputError(text, roles=("logits",) if text.endswith(_AS_LOGITS) else ()) from None
+        raise InputError(text, roles=("logits",) if text.endswith(_NAME_LOGITS) else ()) from None
 
 
-_AS_LOGITS = "for logits, name one column per class as logits"
+_NAME_LOGITS = "for logits, name one column per class as logits"
 _PLACE = re.compile(r"^(scores|confidence|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
 
 
@@ -299,8 +298,8 @@ def _located(text: str, layout: Layout, first_row: int) -> str:
             f"row {row} of {family.description}" if whole else f"column {family.columns[int(match[3])]!r}, row {row}"
         )
     said = text[match.end() :]
-    said = re.sub(r" \(for logits use (Predictions\.)?from_logits\)$", f"; {_AS_LOGITS}", said)
-    return place + re.sub(r" or use (Predictions\.)?from_logits for logits$", f" or, {_AS_LOGITS}", said)
+    said = re.sub(r" \(for logits use (Predictions\.)?from_logits\)$", f"; {_NAME_LOGITS}", said)
+    return place + re.sub(r" or use (Predictions\.)?from_logits for logits$", f" or, {_NAME_LOGITS}", said)
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,7 +60,7 @@ class TextTable(OpenTable):
         # the program ends would take the program down with it.
         spaced = self.delimiter == _SPACE
         plain_bytes = _CountedQuotes(file, True) if spaced else pa.input_stream(str(file), compression="detect")
-        with self._located(), plain_bytes as stream:
+        with self._with_place(), plain_bytes as stream:
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
         self.columns = tuple(TableColumn(name) for name in found)
@@ -80,7 +80,7 @@ class TextTable(OpenTable):
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         types = {name: pa.float64() if name in numbers else pa.string() for name in columns}
-        with self._located(types), _CountedQuotes(self.file, self.delimiter == _SPACE) as stream:
+        with self._with_place(types), _CountedQuotes(self.file, self.delimiter == _SPACE) as stream:
             for batch in self._open(stream, types):
                 for start in range(0, batch.num_rows, size):
                     yield batch.slice(start, size)
@@ -103,14 +103,13 @@ class TextTable(OpenTable):
         )
 
     @contextmanager
-    def _located(self, types: dict[str, Any] | None = None) -> Generator[None, None, None]:
-        """Turn pyarrow's complaint into a sentence with the place."""
+    def _with_place(self, types: dict[str, Any] | None = None) -> Generator[None, None, None]:
         with reading(self.path, "text table"):
             try:
                 yield
             except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 try:
-                    sentence = self._fault(types or {}) or _not_utf8(self.path, self.file, "text table")
+                    sentence = self._find_fault(types or {}) or _first_line_not_utf8(self.path, self.file, "text table")
                 except (csv.Error, OSError, StopIteration, pa.ArrowException):
                     sentence = None
                 if sentence is None:
@@ -134,8 +133,7 @@ class TextTable(OpenTable):
                     yield self._skipped + line, fields
                 line = reader.line_num + 1
 
-    def _fault(self, types: dict[str, Any]) -> str | None:
-        """The first ragged row or unreadable number, as a sentence."""
+    def _find_fault(self, types: dict[str, Any]) -> str | None:
         records = self._records()
         _, header = next(records)
         places = {name: place for place, name in reversed(list(enumerate(header)))}
@@ -175,7 +173,6 @@ class _CountedQuotes:
         self.close()
 
     def read(self, size: int) -> bytes:
-        """So many bytes of the file, fewer at its end."""
         if not self._spaced:
             return self._counted(size)
         while len(self._ready) < size and (content := self._counted(size)):
@@ -194,7 +191,6 @@ class _CountedQuotes:
         return content
 
     def close(self) -> None:
-        """Close the file."""
         self.closed = True
         self._stream.close()
 
@@ -206,10 +202,10 @@ class JsonLinesTable(OpenTable):
         self.file, self.path = file, path
         self.rows = None
         kinds: dict[str, Kind] = {}
-        for number, _, row in self._objects():
+        for number, _, row in self._parse_lines():
             for name, value in row.items():
                 if kinds.setdefault(name, "unknown") == "unknown" and value is not None:
-                    kinds[name] = _kind(value)
+                    kinds[name] = _json_kind(value)
             check_column_count(path, len(kinds))
             if number >= _FIRST_LINES:
                 break
@@ -218,7 +214,7 @@ class JsonLinesTable(OpenTable):
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         values: dict[str, list[Any]] = {name: [] for name in columns}
         count = length = 0
-        for _, characters, row in self._objects():
+        for _, characters, row in self._parse_lines():
             for name, column in values.items():
                 column.append(row.get(name))
             count, length = count + 1, length + characters
@@ -230,12 +226,12 @@ class JsonLinesTable(OpenTable):
 
     def _batch(self, values: dict[str, list[Any]]) -> Any:
         with reading(self.path, "file of JSON lines"):
-            batch = pa.RecordBatch.from_arrays([_array(column) for column in values.values()], list(values))
+            batch = pa.RecordBatch.from_arrays([_json_column(column) for column in values.values()], list(values))
         for column in values.values():
             column.clear()
         return batch
 
-    def _objects(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    def _parse_lines(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Number, length and object of each line that is not blank."""
         with reading(self.path, "file of JSON lines"), pa.input_stream(str(self.file), compression="detect") as stream:
             number = 0
@@ -243,14 +239,14 @@ class JsonLinesTable(OpenTable):
                 for line in _lines(io.TextIOWrapper(stream, encoding="utf-8-sig")):
                     number += 1
                     if line.strip():
-                        row: Any = json.loads(line, object_pairs_hook=_record)
+                        row: Any = json.loads(line, object_pairs_hook=_unique_fields)
                         if not isinstance(row, dict):
                             raise ValueError
                         yield number, len(line), cast("dict[str, Any]", row)
             except (InputError, pa.ArrowException):
                 raise
             except UnicodeDecodeError:
-                where = _not_utf8(self.path, self.file, "file of JSON lines")
+                where = _first_line_not_utf8(self.path, self.file, "file of JSON lines")
                 raise InputError(where or f"{self.path}: this is not UTF-8 text") from None
             except csv.Error:
                 what = "is longer than any row is; repair or drop it"
@@ -263,8 +259,7 @@ class JsonLinesTable(OpenTable):
                 raise InputError(f"{self.path}: line {number} {what}") from None
 
 
-def _not_utf8(path: Path, file: Path, what: str) -> str | None:
-    """The first line that is not UTF-8, as a sentence."""
+def _first_line_not_utf8(path: Path, file: Path, what: str) -> str | None:
     with pa.input_stream(str(file), compression="detect") as stream:
         for number, line in enumerate(_lines(io.TextIOWrapper(stream, encoding="latin-1", newline="\n")), start=1):
             try:
@@ -280,7 +275,7 @@ def _not_utf8(path: Path, file: Path, what: str) -> str | None:
     return None
 
 
-def _record(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     """The fields of an object; of two with one name the parser would silently take the last."""
     found = dict(fields)
     if len(found) < len(fields):
@@ -288,7 +283,7 @@ def _record(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _kind(value: Any) -> Kind:
+def _json_kind(value: Any) -> Kind:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):
@@ -296,7 +291,7 @@ def _kind(value: Any) -> Kind:
     return "text" if isinstance(value, str) else "list" if isinstance(value, list) else "other"
 
 
-def _array(values: list[Any]) -> Any:
+def _json_column(values: list[Any]) -> Any:
     """A column of JSON values; of mixed ones as text, which is cast by the same rule."""
     try:
         return pa.array(values)

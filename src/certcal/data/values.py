@@ -264,7 +264,6 @@ def _first_null(array: Any) -> int:
 
 
 def _is_fraction(value: Any) -> bool:
-    """Whether a value is a number that is not whole, so no class."""
     if isinstance(value, str):
         value = float(value) if WRITTEN.fullmatch(value.strip()) else 0.0
     return isinstance(value, float) and not value.is_integer()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, to_numpy
 from certcal._base.text import reason
-from certcal.models.fingerprint import Inside
+from certcal.models.fingerprint import ObjectDigest
 from certcal.models.protocol import Outputs, Source, declared
 
 Batch = NDArray[np.float32]
@@ -26,8 +26,6 @@ _MOST_OPEN = 12  # answers at the edge of a rounding that are taken both ways
 
 
 class Adapter(ABC):
-    """A model of some library as a :class:`certcal.models.Model`."""
-
     device = "cpu"  # where it computes
 
     def __init__(self, outputs: Outputs, description: str, source: Source | None = None) -> None:
@@ -41,7 +39,7 @@ class Adapter(ABC):
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """One row per sample and one column per class."""
-        inputs = _as_batch(batch)
+        inputs = _float32_batch(batch)
         try:
             result = self._forward(inputs)
         except InputError:
@@ -88,7 +86,7 @@ class Adapter(ABC):
             raise InputError(f"{self.description} returns {array.dtype}; it must return numbers, as float32 or float64")
         return array.astype(np.float32 if array.dtype == np.float16 else np.float64)
 
-    def _behaviours(self, probe: Any, inside: str, *, complete: bool = False) -> Iterator[str]:
+    def _behaviour_digests(self, probe: Any, inside: str, *, complete: bool = False) -> Iterator[str]:
         """Digits of the model's name, what could be seen of its inside, and its answers on the scale of logits.
 
         Libraries and devices differ in the last bits of a float32, so the answers are rounded first: to three decimals,
@@ -126,14 +124,16 @@ class _PythonModel(Adapter):
 
     def _fingerprints(self, probe: Any) -> Iterator[str]:
         self(probe)  # what is made at the first call is there from now on
-        inside = self._look(values=True)
+        inside = self._object_digest(values=True)
         self(probe)
-        if self._look(values=True).digits == inside.digits:
-            return self._behaviours(probe, inside.digits, complete=inside.complete)
-        return self._behaviours(probe, self._look(values=False).digits)  # without what calls change, such as a count
+        if self._object_digest(values=True).digits == inside.digits:
+            return self._behaviour_digests(probe, inside.digits, complete=inside.complete)
+        return self._behaviour_digests(
+            probe, self._object_digest(values=False).digits
+        )  # without what calls change, such as a count
 
-    def _look(self, *, values: bool) -> Inside:
-        inside = Inside(self._home, values)
+    def _object_digest(self, *, values: bool) -> ObjectDigest:
+        inside = ObjectDigest(self._home, values)
         inside.add(self._inner)
         return inside
 
@@ -219,15 +219,14 @@ class BoosterModel(_PythonModel):
         right = np.asarray(predict(with_names(rows, self._columns)))
         return np.stack([1 - right, right], axis=1) if right.ndim == 1 else right
 
-    def _look(self, *, values: bool) -> Inside:
-        inside = Inside(self._home, values)
+    def _object_digest(self, *, values: bool) -> ObjectDigest:
+        inside = ObjectDigest(self._home, values)
         save = getattr(self._inner, "model_to_string", None)
         inside.add(save() if save else bytes(self._inner.save_raw("json")))
         return inside
 
 
 def with_names(rows: NDArray[Any], columns: Any) -> Any:
-    """The rows as a table with these column names, if there are any, and pandas."""
     if columns is None or len(columns) != rows.shape[1]:
         return rows
     try:
@@ -248,7 +247,7 @@ def matrix_in(answer: Any, outputs: Outputs | None = None, description: str = ""
     return parts[0] if several and len(parts) and getattr(parts[0], "ndim", 0) == 2 else parts
 
 
-def _as_batch(batch: Any) -> Batch:
+def _float32_batch(batch: Any) -> Batch:
     """Inputs as a contiguous float32 array with the samples along its first axis; no copy where it is one already."""
     array = _array(batch, "batch")
     if array.ndim < 2 or array.shape[0] == 0:

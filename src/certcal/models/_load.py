@@ -44,14 +44,14 @@ _FORMATS = (
     "ONNX (.onnx), weights of a reference network (.safetensors), or trees of XGBoost (.json .ubj) or LightGBM (.txt)"
 )
 # Where in its own sources XGBoost has failed, which says nothing to a user.
-_WHERE = re.compile(r"\[[\d:]+\] \S+:\d+: ")
+_XGBOOST_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: ")
 # Files in which boosters are saved by their own libraries: no pickles.
 BOOSTERS = {".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm"}
 CHECKPOINTS = (".pth", ".pth.tar", ".pt", ".ckpt", ".bin")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _NETWORK = "'package.module:name', resnet110-cifar or resnet50-imagenet"
 # What a class or function that makes a model may be called with.
-_GIVEN = ("sample_shape", "classes", "mean", "std", "seed")
+_FACTORY_PARAMETERS = ("sample_shape", "classes", "mean", "std", "seed")
 
 
 def load(
@@ -109,14 +109,16 @@ def load(
     path = Path(text)
     suffix = path.suffix.lower()
     if text and ":" not in text and path.is_dir():
-        raise InputError(f"{text}: this is a folder", argument="model", remedy=f"give {_inside(path)}")
+        raise InputError(f"{text}: this is a folder", argument="model", remedy=f"give {_model_in_folder(path)}")
     named = isinstance(path_or_name, str) and NAME.fullmatch(text) is not None
     if weights is not None:
         if not named and text not in PUBLISHED:
             raise InputError(
                 f"it is for a network by name ({_NETWORK}), and {text!r} is none",
                 argument="weights",
-                remedy=_AS_WRITTEN if text in REFERENCE else _meant(text) or "leave it out, or name the network",
+                remedy=_AS_WRITTEN
+                if text in REFERENCE
+                else _published_if_near(text) or "leave it out, or name the network",
             )
         _refuse_exported(Path(weights))
         _refuse_pickle(Path(weights), "save its state_dict() with safetensors.torch.save_file")
@@ -139,14 +141,14 @@ def load(
 
             return load_network(path, outputs, device)
     if suffix in BOOSTERS and not named:
-        return _where_it_is(_load_booster(path, outputs), "a Booster", device)
+        return _refuse_moving(_load_booster(path, outputs), "a Booster", device)
     if named:
-        found, taken = made(text, {})
+        found, taken = make_named(text, {})
         if taken is not None and is_instance(found, "torch.nn", "Module"):
             cast("nn.Module", found).eval()
-        return _adapted(found, outputs, text, device)
+        return _adapt(found, outputs, text, device)
     if is_checkpoint(path):
-        network = _network_in(path)
+        network = _network_of_checkpoint(path)
         if network in PUBLISHED:
             return load(network, outputs, weights=path, device=device)
         raise InputError(
@@ -160,7 +162,7 @@ def load(
         "save_model and a torch network with certcal.models.export_onnx",
     )
     names = f"give a file, {_FORMATS}; a name, 'package.module:name'; or, with weights, {', '.join(PUBLISHED)}"
-    raise InputError(f"{text!r} is no model", remedy=_meant(text) or names)
+    raise InputError(f"{text!r} is no model", remedy=_published_if_near(text) or names)
 
 
 def _load_booster(path: Path, outputs: Outputs | None) -> Model:
@@ -177,24 +179,21 @@ def _load_booster(path: Path, outputs: Outputs | None) -> Model:
         raise
     except Exception as error:
         raise InputError(
-            f"{path}: {library} cannot read it: {_WHERE.sub('', reason(error))}",
+            f"{path}: {library} cannot read it: {_XGBOOST_PLACE.sub('', reason(error))}",
             remedy=f"save the model with {library}'s save_model",
         ) from error
 
 
-def _meant(name: str) -> str:
-    """The names of published networks, for a name that is like one of them."""
+def _published_if_near(name: str) -> str:
     there = f"the published networks are {', '.join(PUBLISHED)}"
     return there if did_you_mean(name, PUBLISHED) else ""
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file's ending is one of torch.save's."""
     return path.name.lower().endswith(CHECKPOINTS)
 
 
-def _inside(folder: Path) -> str:
-    """What to give instead of the folder of a training."""
+def _model_in_folder(folder: Path) -> str:
     if (folder / "model.safetensors").is_file():
         return f"the model in it, {folder / 'model.safetensors'}"
     if (folder / "weights.safetensors").is_file():
@@ -212,7 +211,7 @@ def _refuse_exported(path: Path) -> None:
         )
 
 
-def _network_in(path: Path) -> str:
+def _network_of_checkpoint(path: Path) -> str:
     """The network that a checkpoint names; or say what else is in the file: TorchScript, a pickled module."""
     with extra("torch", ("torch", "safetensors"), "a checkpoint"):
         from certcal.models._checkpoint import checkpoint_network
@@ -266,17 +265,19 @@ def wrap(model: object, outputs: Outputs | None = None, *, device: str | None = 
     certcal.InputError: outputs: it is needed for a callable, and never guessed; give 'probabilities' or
     'logits'
     """
-    return _adapted(model, outputs, device=device)
+    return _adapt(model, outputs, device=device)
 
 
-def _adapted(model: object, outputs: Outputs | None, name: str | None = None, device: str | None = None) -> Model:
+def _adapt(model: object, outputs: Outputs | None, name: str | None = None, device: str | None = None) -> Model:
     """As :func:`wrap`, for an object that was found under a name and can be found there again."""
     if isinstance(model, type):
         raise InputError(f"{name or model.__name__} is a class; pass an object made from it")
     asked = device or "auto"
     if isinstance(model, Model):
         declared(outputs, model.outputs, "the model")
-        return cast("Any", model).on(device) if hasattr(model, "on") else _where_it_is(model, model.description, asked)
+        return (
+            cast("Any", model).on(device) if hasattr(model, "on") else _refuse_moving(model, model.description, asked)
+        )
     own = getattr(model, "outputs", None)
     known = own if isinstance(own, str) else None
     if is_instance(model, "torch.nn", "Module"):
@@ -290,15 +291,15 @@ def _adapted(model: object, outputs: Outputs | None, name: str | None = None, de
         from certcal.models._onnx import OnnxModel
 
         session = OnnxModel(model, declared(outputs, known, "an onnxruntime session"), "an onnxruntime session")
-        return _where_it_is(session, session.description, asked)
+        return _refuse_moving(session, session.description, asked)
     if hasattr(model, "predict_proba"):
-        return _where_it_is(EstimatorModel(model, outputs, name), "a scikit-learn classifier", asked)
+        return _refuse_moving(EstimatorModel(model, outputs, name), "a scikit-learn classifier", asked)
     if type(model).__name__ == "Booster" and type(model).__module__.partition(".")[0] in ("xgboost", "lightgbm"):
-        return _where_it_is(BoosterModel(model, outputs, name), "a Booster", asked)
+        return _refuse_moving(BoosterModel(model, outputs, name), "a Booster", asked)
     if callable(model):
         returns = declared(outputs, known, "a callable")
         made = CallableModel(model, returns, name, None if name is None else Source(name, returns))
-        return _where_it_is(made, "a Python callable", asked)
+        return _refuse_moving(made, "a Python callable", asked)
     kind = type(model).__name__
     what = f"model ({kind})" if name is None else f"{name} ({kind})"
     if hasattr(model, "predict"):
@@ -312,8 +313,7 @@ def _adapted(model: object, outputs: Outputs | None, name: str | None = None, de
     )
 
 
-def _where_it_is(model: Model, what: str, device: str) -> Model:
-    """A model that nobody can move, unless it should be moved."""
+def _refuse_moving(model: Model, what: str, device: str) -> Model:
     if device not in ("auto", getattr(model, "device", "cpu")):
         raise InputError(
             f"{what} computes where it was made to, and is not moved to {device!r}",
@@ -400,7 +400,7 @@ def differentiable(model: object, outputs: Outputs | None = None, *, device: str
     )
 
 
-def made(name: str, given: Mapping[str, Any]) -> tuple[object, dict[str, Any] | None]:
+def make_named(name: str, given: Mapping[str, Any]) -> tuple[object, dict[str, Any] | None]:
     """What ``"package.module:name"`` names, or makes; and, if it was made, what from.
 
     A class makes a model, and so does a function without a parameter for inputs: all of its parameters without a
@@ -409,7 +409,7 @@ def made(name: str, given: Mapping[str, Any]) -> tuple[object, dict[str, Any] | 
     """
     found: Any = find_named(name)
     parameters = _parameters(found)
-    if not _makes(found, parameters):
+    if not _is_factory(found, parameters):
         return found, None
     named = {each.name for each in parameters or () if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
     taken = {key: value for key, value in given.items() if key in named and value is not None}
@@ -438,19 +438,19 @@ def _is_required(parameter: inspect.Parameter) -> bool:
     return parameter.default is parameter.empty and not several
 
 
-def _makes(found: object, parameters: list[inspect.Parameter] | None) -> bool:
+def _is_factory(found: object, parameters: list[inspect.Parameter] | None) -> bool:
     """Whether it is a class, or a function that needs nothing but what may be given."""
     if isinstance(found, type):
         return True
     if parameters is None or not (inspect.isroutine(found) or isinstance(found, partial)):
         return False  # an object that can be called is a model itself
     return all(
-        each.kind is not each.VAR_POSITIONAL and (each.name in _GIVEN or not _is_required(each)) for each in parameters
+        each.kind is not each.VAR_POSITIONAL and (each.name in _FACTORY_PARAMETERS or not _is_required(each))
+        for each in parameters
     )
 
 
 def _torch_seeded(seed: int) -> Any:
-    """Nothing where torch is not in use."""
     if "torch" not in sys.modules:
         return nullcontext()
     from certcal.models.networks._network import seeded
@@ -474,7 +474,7 @@ def find_named(name: str) -> object:
     3.141592653589793
     """
     module_name, _, attribute = name.partition(":")
-    module = _imported(module_name)
+    module = _import_by_name(module_name)
     target: object = module
     for part in attribute.split("."):
         try:
@@ -484,7 +484,7 @@ def find_named(name: str) -> object:
     return target
 
 
-def _imported(name: str) -> object:
+def _import_by_name(name: str) -> object:
     here = os.getcwd()
     # Looked for last, so that a file in the current folder never stands in for an installed package.
     elsewhere = _is_missing(name.partition(".")[0]) and here not in sys.path

@@ -79,18 +79,17 @@ class OnnxModel(Adapter):
 
     def _run(self, batch: Batch) -> NDArray[Any]:
         answer: Any = self.session.run(self._fetch, {self._feed: batch.astype(self._dtype, copy=False)})[0]
-        return _unmapped(answer, self.description) if type(answer) is list else answer
+        return _matrix_of_maps(answer, self.description) if type(answer) is list else answer
 
     def fingerprint(self, probe: Any) -> str:
         """Digits of the file and its data files, or of what a session was opened from and its answers."""
         return next(self._fingerprints(probe))
 
     def _fingerprints(self, probe: Any) -> Iterator[str]:
-        return iter((self._digest,)) if self._digest else self._behaviours(probe, self._given)
+        return iter((self._digest,)) if self._digest else self._behaviour_digests(probe, self._given)
 
 
 def _session_digest(session: Any) -> str:
-    """Digits of what a session was opened from, where it still knows that."""
     content: Any = getattr(session, "_model_bytes", None)
     if isinstance(content, bytes):
         return hashlib.sha256(content).hexdigest()
@@ -112,7 +111,7 @@ def _matrix_output(session: Any, name: str) -> str:
     raise InputError(f"{name} returns {shown}; export it with one output, a float matrix with a column per class")
 
 
-def _unmapped(rows: Any, name: str) -> NDArray[Any]:
+def _matrix_of_maps(rows: Any, name: str) -> NDArray[Any]:
     """The matrix in what skl2onnx's ZipMap makes of it: for each sample a map from class to probability."""
     classes = sorted(rows[0]) if all(type(key) is int for key in rows[0]) else []
     if classes != list(range(len(rows[0]))):
@@ -151,7 +150,6 @@ def _device_of(session: Any) -> str:
 
 
 def load_onnx(path: Path, outputs: Outputs | None, threads: int, device: str = "auto") -> OnnxModel:
-    """Check an ONNX file and what it refers to, and open it."""
     threads = whole_number(threads, 1, 1024, "threads", "pass a number of threads from 1 to 1024")
     data = read_bytes(path, _LARGEST, "an ONNX file")
     with extra("onnx", ("onnx", "onnxruntime", "google"), "an ONNX file"):
@@ -218,13 +216,13 @@ def external_files(model: Any, path: Path) -> list[Path]:
         if tensor.data_location != _EXTERNAL and not tensor.external_data:
             continue
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        file = _inside(entries.get("location", ""), path)
+        file = _external_file(entries.get("location", ""), path)
         _check_extent(entries, file, path)
         found[file] = None
     return sorted(found)
 
 
-def _inside(location: str, path: Path) -> Path:
+def _external_file(location: str, path: Path) -> Path:
     parts = PurePosixPath(location).parts
     if (
         not parts
@@ -329,11 +327,11 @@ def export_onnx(
     <digits.onnx (ONNX): logits>
     >>> folder.cleanup()
     """
-    file, returns, shape = _checked(module, path, outputs, sample_shape, force)
+    file, returns, shape = _check_export(module, path, outputs, sample_shape, force)
     with extra("onnx", ("onnx", "onnxscript"), "writing ONNX"):
         import_module("onnx")
         import_module("onnxscript")
-    with _quiet(f"{type(module).__name__} cannot be written as ONNX"):
+    with _only_failures(f"{type(module).__name__} cannot be written as ONNX"):
         torch: Any = import_module("torch")
 
         device = next((tensor.device for tensor in module.state_dict().values()), torch.device("cpu"))
@@ -351,7 +349,7 @@ def export_onnx(
     write_durably(file, data)
 
 
-def _checked(
+def _check_export(
     module: Any, path: str | os.PathLike[str], outputs: Outputs | None, sample_shape: Sequence[int] | None, force: bool
 ) -> tuple[Path, Outputs, tuple[int, ...]]:
     with extra("torch", ("torch",), "exporting"):
@@ -377,7 +375,7 @@ def _checked(
 
 
 @contextmanager
-def _quiet(failure: str) -> Generator[None, None, None]:
+def _only_failures(failure: str) -> Generator[None, None, None]:
     """Exporters warn about their own insides and log about libraries that are not there; only failures are of use."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level

@@ -49,7 +49,7 @@ class TorchModel(Adapter):
         own = next((str(tensor.device) for tensor in _tensors(module)), "cpu")
         # What is on an accelerator already stays there unless it is told to go elsewhere.
         self.device = own if device is None or (device == "auto" and own != "cpu") else resolve(device)
-        self.module = _frozen(module, name, None if self.device == own else self.device)
+        self.module = _frozen_copy(module, name, None if self.device == own else self.device)
         self._digest = digest
         self._dtype = precision(self.module)
         self.sample_shape = configured_shape(module)
@@ -92,7 +92,7 @@ def _tensors(module: nn.Module) -> Iterator[Tensor]:
     yield from module.buffers()
 
 
-def _frozen(module: nn.Module, name: str, device: str | None) -> nn.Module:
+def _frozen_copy(module: nn.Module, name: str, device: str | None) -> nn.Module:
     try:
         with torch.no_grad():  # the weights of a copy of TorchScript would else be computed from the original's
             copied = copy.deepcopy(module)
@@ -138,7 +138,6 @@ def configured_shape(module: Any) -> tuple[int, ...] | None:
 
 
 def load_named_network(name: str, path: Path, outputs: Outputs | None, device: str = "auto") -> TorchModel:
-    """The network that a Python name makes, with weights from a file."""
     from certcal.models.networks.named import with_weights
 
     data = read_bytes(path, LARGEST_FILE, "a file of weights")
@@ -149,7 +148,6 @@ def load_named_network(name: str, path: Path, outputs: Outputs | None, device: s
 
 
 def load_network(path: Path, outputs: Outputs | None, device: str = "auto") -> TorchModel:
-    """The model whose settings and weights a file holds."""
     from certcal.models.networks.weights import network_from_bytes
 
     data = read_bytes(path, LARGEST_FILE, "a safetensors file")

@@ -50,7 +50,7 @@ def checked_model(data: bytes, path: Path, library: str) -> bytes:
         if library == "lightgbm":
             return _lightgbm(data.decode().replace("\r\n", "\n")).encode()
         found = json.loads(data) if path.suffix.lower() == ".json" else _Ubjson(data).value()
-        return _written(_xgboost(found))
+        return _to_ubjson(_xgboost(found))
     except _OtherKindError as error:
         raise InputError(f"{path}: {error.args[0]}", remedy=error.args[1]) from None
     except KeyError as error:
@@ -63,15 +63,14 @@ def checked_model(data: bytes, path: Path, library: str) -> bytes:
     )
 
 
-def _whole(value: Any, least: int, most: int, name: str) -> int:
+def _whole_from(value: Any, least: int, most: int, name: str) -> int:
     found = int(value)
     if not least <= found <= most:
         raise ValueError(f"{name} is {found}, and not from {least} to {most}")
     return found
 
 
-def _array(given: Any, kind: Any, name: str, length: int | None = None) -> NDArray[Any]:
-    """Numbers of a file in the type that the library keeps them in."""
+def _typed_array(given: Any, kind: Any, name: str, length: int | None = None) -> NDArray[Any]:
     found = np.asarray(given)
     if found.size == 0:
         found = found.astype(kind)
@@ -113,8 +112,7 @@ def _reachable(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
     return found
 
 
-def _each(trees: list[Any], read: Callable[[Any, int], Any]) -> list[Any]:
-    """Every tree of a file, read; what is wrong with one names it."""
+def _read_trees(trees: list[Any], read: Callable[[Any, int], Any]) -> list[Any]:
     if not trees:
         raise ValueError("it holds no trees")
     found: list[Any] = []
@@ -147,16 +145,16 @@ def _xgboost(document: Any) -> dict[str, Any]:
         raise _OtherKindError(f"the booster {kind[:40]!r} of xgboost has no trees", "train with gbtree or dart")
     model = grower["gbtree"]["model"] if kind == "dart" else grower["model"]
     trees = list(model["trees"])
-    features = _whole(facts["num_feature"], 1, 2**31 - 2, "num_feature")
+    features = _whole_from(facts["num_feature"], 1, 2**31 - 2, "num_feature")
     several = name == "multi:softprob"
-    classes = _whole(facts["num_class"], 2 if several else 0, len(trees) if several else 1, "num_class")
-    _whole(facts.get("num_target", 1), 0, 1, "num_target")
+    classes = _whole_from(facts["num_class"], 2 if several else 0, len(trees) if several else 1, "num_class")
+    _whole_from(facts.get("num_target", 1), 0, 1, "num_target")
     bits = [0]
-    found = _each(trees, lambda tree, place: _xgboost_tree(tree, place, features, bits))
-    group = _array(model["tree_info"], np.int32, "tree_info", len(trees))
+    found = _read_trees(trees, lambda tree, place: _xgboost_tree(tree, place, features, bits))
+    group = _typed_array(model["tree_info"], np.int32, "tree_info", len(trees))
     if not (group.min() >= 0 and group.max() < max(1, classes)):
         raise ValueError(f"tree_info holds class {group.min()} or {group.max()}, and there are {max(1, classes)}")
-    parallel = _whole(model["gbtree_model_param"]["num_parallel_tree"], 1, len(trees), "num_parallel_tree")
+    parallel = _whole_from(model["gbtree_model_param"]["num_parallel_tree"], 1, len(trees), "num_parallel_tree")
     new: dict[str, Any] = {
         "cats": {"enc": [], "feature_segments": np.empty(0, np.int32), "sorted_idx": np.empty(0, np.int32)},
         "gbtree_model_param": {"num_parallel_tree": str(parallel), "num_trees": str(len(trees))},
@@ -164,13 +162,13 @@ def _xgboost(document: Any) -> dict[str, Any]:
         "trees": found,
     }
     if "iteration_indptr" in model:
-        starts = _array(model["iteration_indptr"], np.int32, "iteration_indptr")
+        starts = _typed_array(model["iteration_indptr"], np.int32, "iteration_indptr")
         if starts.size < 2 or starts[0] != 0 or starts[-1] != len(trees) or (np.diff(starts) < 0).any():
             raise ValueError(f"iteration_indptr does not go from 0 to {len(trees)}")
         new["iteration_indptr"] = starts.tolist()
     booster: dict[str, Any] = {"model": new, "name": "gbtree"}
     if kind == "dart":
-        dropped = _array(grower["weight_drop"], np.float32, "weight_drop", len(trees))
+        dropped = _typed_array(grower["weight_drop"], np.float32, "weight_drop", len(trees))
         booster = {"gbtree": booster, "name": "dart", "weight_drop": dropped.tolist()}
     parameter = {"reg_loss_param": {"scale_pos_weight": "1"}}
     if several:
@@ -178,8 +176,8 @@ def _xgboost(document: Any) -> dict[str, Any]:
     return {
         "learner": {
             "attributes": {str(key): str(value) for key, value in learner.get("attributes", {}).items()},
-            "feature_names": _texts(learner.get("feature_names", []), features),
-            "feature_types": _texts(learner.get("feature_types", []), features),
+            "feature_names": _feature_texts(learner.get("feature_names", []), features),
+            "feature_types": _feature_texts(learner.get("feature_types", []), features),
             "gradient_booster": booster,
             "learner_model_param": {
                 "base_score": _base_score(str(facts["base_score"]), classes),
@@ -190,20 +188,20 @@ def _xgboost(document: Any) -> dict[str, Any]:
             },
             "objective": {"name": name, **parameter},
         },
-        "version": _array(document["version"], np.uint16, "version", 3).tolist(),
+        "version": _typed_array(document["version"], np.uint16, "version", 3).tolist(),
     }
 
 
 def _xgboost_tree(tree: Mapping[str, Any], place: int, features: int, bits: list[int]) -> dict[str, Any]:
-    size = _whole(tree["tree_param"]["num_nodes"], 1, len(tree["left_children"]), "num_nodes")
+    size = _whole_from(tree["tree_param"]["num_nodes"], 1, len(tree["left_children"]), "num_nodes")
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
         raise _OtherKindError("trees with vectors as leaves are not read", "train a tree for each class")
     left, right, split = (
-        _array(tree[name], np.int32, name, size) for name in ("left_children", "right_children", "split_indices")
+        _typed_array(tree[name], np.int32, name, size) for name in ("left_children", "right_children", "split_indices")
     )
-    default, by_category = (_array(tree[name], np.uint8, name, size) for name in ("default_left", "split_type"))
+    default, by_category = (_typed_array(tree[name], np.uint8, name, size) for name in ("default_left", "split_type"))
     floats = {
-        name: _array(tree[name], np.float32, name, size)
+        name: _typed_array(tree[name], np.float32, name, size)
         for name in ("base_weights", "loss_changes", "split_conditions", "sum_hessian")
     }
     # What cannot be reached was cut off in training; the other nodes move together.
@@ -243,11 +241,12 @@ def _categories(
     tree: Mapping[str, Any], wanted: NDArray[Any], there: NDArray[np.bool_], bits: list[int]
 ) -> dict[str, Any]:
     """Categories of the nodes that split them, each node's own behind those of the one before it."""
-    values = _array(tree["categories"], np.int32, "categories")
+    values = _typed_array(tree["categories"], np.int32, "categories")
     if values.size and not (values.min() >= 0 and values.max() < _MOST_CATEGORY):
         raise ValueError(f"a category is {values.min()} or {values.max()}")
     nodes, starts, sizes = (
-        _array(tree[f"categories_{name}"], np.int64, f"categories_{name}") for name in ("nodes", "segments", "sizes")
+        _typed_array(tree[f"categories_{name}"], np.int64, f"categories_{name}")
+        for name in ("nodes", "segments", "sizes")
     )
     kept = np.isin(nodes, np.flatnonzero(there)[wanted])
     if not nodes.size == starts.size == sizes.size or not np.array_equal(np.flatnonzero(there)[wanted], nodes[kept]):
@@ -279,7 +278,7 @@ def _base_score(text: str, classes: int) -> str:
     return json.dumps(several) if isinstance(found, list) else json.dumps(several[0])
 
 
-def _texts(given: Any, features: int) -> list[str]:
+def _feature_texts(given: Any, features: int) -> list[str]:
     found = [str(each) for each in given]
     if len(found) not in (0, features):
         raise ValueError(f"{len(found)} features are named or typed, and there are {features}")
@@ -356,20 +355,19 @@ class _Ubjson:
         return found
 
 
-def _written(value: Any) -> bytes:
-    """A document in UBJSON, as XGBoost writes it."""
+def _to_ubjson(value: Any) -> bytes:
     if isinstance(value, dict):
         several = cast("dict[str, Any]", value)
-        return b"{" + b"".join(_written(key)[1:] + _written(each) for key, each in several.items()) + b"}"
+        return b"{" + b"".join(_to_ubjson(key)[1:] + _to_ubjson(each) for key, each in several.items()) + b"}"
     if isinstance(value, list):
         entries = cast("list[Any]", value)
-        return b"[#" + _written(len(entries)) + b"".join(map(_written, entries))
+        return b"[#" + _to_ubjson(len(entries)) + b"".join(map(_to_ubjson, entries))
     if isinstance(value, np.ndarray):
         array = cast("NDArray[Any]", value)
-        head = b"[$" + _LETTERS[array.dtype] + b"#" + _written(array.size)
+        head = b"[$" + _LETTERS[array.dtype] + b"#" + _to_ubjson(array.size)
         return head + array.astype(array.dtype.newbyteorder(">")).tobytes()
     if isinstance(value, str):
-        return b"S" + _written(len(value.encode())) + value.encode()
+        return b"S" + _to_ubjson(len(value.encode())) + value.encode()
     if isinstance(value, float):
         return b"d" + np.array(value, ">f4").tobytes()
     return b"L" + int(value).to_bytes(8, "big", signed=True)
@@ -388,11 +386,11 @@ def _lightgbm(text: str) -> str:
     objective, *options = facts["objective"].split()
     _objective(objective, "lightgbm")
     several = objective == "multiclass"
-    classes = _whole(facts["num_tree_per_iteration"], 1, max(1, len(blocks)), "num_tree_per_iteration")
+    classes = _whole_from(facts["num_tree_per_iteration"], 1, max(1, len(blocks)), "num_tree_per_iteration")
     if several != (classes > 1) or len(blocks) % classes or int(facts["num_class"]) != classes:
         raise ValueError(f"num_class, num_tree_per_iteration, the objective and {len(blocks)} trees do not go together")
     names = [name for name in facts["feature_names"].split(" ") if name]  # other spaces are parts of names
-    if len(names) != _whole(facts["max_feature_idx"], 0, 2**31 - 2, "max_feature_idx") + 1:
+    if len(names) != _whole_from(facts["max_feature_idx"], 0, 2**31 - 2, "max_feature_idx") + 1:
         raise ValueError(f"{len(names)} features are named, and max_feature_idx is {facts['max_feature_idx']}")
     if several:
         objective += f" num_class:{classes}"
@@ -401,7 +399,7 @@ def _lightgbm(text: str) -> str:
         if not 0 < slope < math.inf:
             raise ValueError(f"sigmoid is {slope}")
         objective += f" sigmoid:{slope!r}"
-    found = _each(blocks, lambda block, place: _lightgbm_tree(_fields(block), place, len(names)))
+    found = _read_trees(blocks, lambda block, place: _lightgbm_tree(_fields(block), place, len(names)))
     lines = [
         "tree",
         "version=v4",
@@ -430,11 +428,13 @@ def _fields(block: str) -> dict[str, str]:
 def _lightgbm_tree(facts: Mapping[str, str], place: int, features: int) -> str:
     def numbers(name: str, kind: Any, length: int | None) -> NDArray[Any]:
         words = facts.get(name, "").split()
-        return _array([*map(float if kind is np.float64 else int, words)], kind, name, length)
+        return _typed_array([*map(float if kind is np.float64 else int, words)], kind, name, length)
 
     if int(facts.get("is_linear", 0)):
         raise _OtherKindError("trees with linear functions as leaves are not read", "train without linear_tree")
-    values = numbers("leaf_value", np.float64, _whole(facts["num_leaves"], 1, len(facts["leaf_value"]), "num_leaves"))
+    values = numbers(
+        "leaf_value", np.float64, _whole_from(facts["num_leaves"], 1, len(facts["leaf_value"]), "num_leaves")
+    )
     inner = values.size - 1
     left, right, split = (numbers(name, np.int32, inner) for name in ("left_child", "right_child", "split_feature"))
     kinds, threshold = numbers("decision_type", np.int8, inner), numbers("threshold", np.float64, inner)
@@ -448,7 +448,7 @@ def _lightgbm_tree(facts: Mapping[str, str], place: int, features: int) -> str:
         raise ValueError("a feature or the value of a leaf is out of range")
     if ((kinds < 0) | (kinds > 11) | ((kinds & 1 == 1) & (threshold != np.floor(threshold)))).any():
         raise ValueError("decision_type is out of range")
-    which, sets = threshold[kinds & 1 == 1], _whole(facts.get("num_cat", 0), 0, inner, "num_cat")
+    which, sets = threshold[kinds & 1 == 1], _whole_from(facts.get("num_cat", 0), 0, inner, "num_cat")
     if which.size and not (which.min() >= 0 and which.max() < sets):
         raise ValueError(f"a node names the categories {which.min():g} or {which.max():g} of {sets}")
     lines: dict[str, Any] = {"num_leaves": [values.size], "num_cat": [sets]}

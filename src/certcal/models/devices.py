@@ -67,7 +67,7 @@ def resolve(device: str | None = "auto") -> str:
         raise InputError(
             f"there is no {word!r} here, only {', '.join(_present(torch))}",
             argument="device",
-            remedy="give one of these, or 'auto'" + _why(torch, word),
+            remedy="give one of these, or 'auto'" + _hint_of_build(torch, word),
         )
     return "cpu" if parsed[1] == "cpu" else word
 
@@ -128,7 +128,6 @@ class Fitting:
         self.rows: int | None = None  # the most that fit, once that is known
 
     def __call__(self, run: Callable[[NDArray[Any]], NDArray[Any]], batch: NDArray[Any]) -> NDArray[Any]:
-        """One result row per row of a batch."""
         rows = len(batch)
         found = self.pieces(lambda a, b: run(batch if b - a == rows else batch[a:b]), 0, rows)
         return found[0] if len(found) == 1 else np.concatenate(found)
@@ -170,7 +169,6 @@ class Fitting:
 
 
 def _kinds(torch: Any) -> list[str]:
-    """What "auto" looks for, in this order."""
     other = torch.accelerator.current_accelerator(True)
     return ["cuda", "mps", *([] if other is None else [other.type])]
 
@@ -191,8 +189,7 @@ def _present(torch: Any) -> list[str]:
     return found
 
 
-def _why(torch: Any, word: str) -> str:
-    """A hint for the usual reason."""
+def _hint_of_build(torch: Any, word: str) -> str:
     if word.startswith("cuda") and torch.version.cuda is None and torch.version.hip is None:
         return " (this torch was built without CUDA: install the build for your GPU from pytorch.org)"
     return ""

@@ -28,7 +28,7 @@ _SETTINGS = (bool, int, float, str)
 _NUMBERED = re.compile(r"___torch_mangle_[0-9]+\.")
 
 
-class Inside:
+class ObjectDigest:
     """Digits of what an object is made of."""
 
     def __init__(self, home: str, values: bool = True) -> None:
@@ -72,39 +72,37 @@ class Inside:
             return
         self._seen[id(value)] = len(self._seen)
         self._kept.append(value)
-        self._new(value)
+        self._add_new(value)
 
-    def _new(self, value: Any) -> None:
-        """An object that was not met before."""
+    def _add_new(self, value: Any) -> None:
         if isinstance(value, types.CodeType):
-            self._code(value)
+            self._add_code(value)
         elif isinstance(value, types.FunctionType):
-            self._function(value)
+            self._add_function(value)
         elif isinstance(value, types.MethodType):
-            self._several(value.__func__, value.__self__)
+            self._add_several(value.__func__, value.__self__)
         elif isinstance(value, functools.partial):
             some = cast("functools.partial[Any]", value)
-            self._several(some.func, some.args, some.keywords)
+            self._add_several(some.func, some.args, some.keywords)
         elif isinstance(value, type):
-            self._class(cast("type[Any]", value))
+            self._add_class(cast("type[Any]", value))
         elif isinstance(value, types.ModuleType):
-            self._module(value)
+            self._add_module(value)
         elif isinstance(value, types.BuiltinFunctionType | np.ufunc):
             self._note("builtin", str(getattr(value, "__module__", "")), value.__name__)
             owner: Any = getattr(value, "__self__", None)
             self._add(None if isinstance(owner, types.ModuleType) else owner)
         elif self._values:
-            self._value(value)
+            self._add_value(value)
         else:
             self._add(cast("type[Any]", type(value)))
 
-    def _several(self, *values: Any) -> None:
+    def _add_several(self, *values: Any) -> None:
         self._note(str(len(values)))
         for value in values:
             self._add(value)
 
-    def _own(self, module: str) -> bool:
-        """Whether code of a module is looked at."""
+    def _is_user_code(self, module: str) -> bool:
         top = module.partition(".")[0]
         if top in (self._home, "__main__"):
             return True
@@ -114,7 +112,7 @@ class Inside:
         path = Path(file)
         return not _PACKAGES.intersection(path.parts) and not path.is_relative_to(sysconfig.get_path("stdlib"))
 
-    def _code(self, code: types.CodeType) -> None:
+    def _add_code(self, code: types.CodeType) -> None:
         self._note("code", code.co_code.hex(), *code.co_names)
         for constant in code.co_consts:
             if isinstance(constant, frozenset):
@@ -124,53 +122,53 @@ class Inside:
             else:
                 self._add(constant)
 
-    def _function(self, function: types.FunctionType) -> None:
+    def _add_function(self, function: types.FunctionType) -> None:
         home = str(function.__module__)  # a function that was made from a text may have none
         self._note("function", home, function.__qualname__)
-        if not self._own(home):
+        if not self._is_user_code(home):
             return
         self._add(function.__code__)
-        self._several(function.__defaults__, function.__kwdefaults__, getattr(function, "__wrapped__", None))
+        self._add_several(function.__defaults__, function.__kwdefaults__, getattr(function, "__wrapped__", None))
         for cell in function.__closure__ or ():
             try:
                 self._add(cell.cell_contents)
             except ValueError:
                 self._note("empty")
-        for name in sorted(_globals(function.__code__)):
+        for name in sorted(_global_names(function.__code__)):
             if name in function.__globals__:
                 self._note(name)
                 self._add(function.__globals__[name])
 
-    def _class(self, kind: type[Any]) -> None:
+    def _add_class(self, kind: type[Any]) -> None:
         self._note("class", kind.__module__, kind.__qualname__)
-        if not self._own(kind.__module__):
+        if not self._is_user_code(kind.__module__):
             return
-        self._several(*kind.__bases__)
+        self._add_several(*kind.__bases__)
         for name, member in sorted(vars(kind).items()):
             inner = getattr(member, "__func__", getattr(member, "fget", member))
             if isinstance(inner, types.FunctionType) or (isinstance(inner, _PLAIN) and not name.startswith("__")):
                 self._note(name)
                 self._add(inner)
 
-    def _module(self, module: types.ModuleType) -> None:
+    def _add_module(self, module: types.ModuleType) -> None:
         self._note("module", module.__name__)
-        if self._own(module.__name__):
+        if self._is_user_code(module.__name__):
             self.complete = False  # which of its parts are used is not followed: all of its text counts
             try:
                 self._note(hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest())
             except OSError:
                 self._note("no file")
 
-    def _value(self, value: Any) -> None:
+    def _add_value(self, value: Any) -> None:
         if isinstance(value, np.ndarray):
-            self._array(np.asarray(cast("NDArray[Any]", value)))
+            self._add_array(np.asarray(cast("NDArray[Any]", value)))
         elif isinstance(value, np.generic):
-            self._array(np.asarray(cast("Any", value)))
+            self._add_array(np.asarray(cast("Any", value)))
         elif isinstance(value, list | tuple):
             self._note(type(cast("Any", value)).__name__)
-            self._several(*cast("list[Any]", value))
+            self._add_several(*cast("list[Any]", value))
         elif isinstance(value, Mapping):
-            self._mapping(cast("Mapping[Any, Any]", value))
+            self._add_mapping(cast("Mapping[Any, Any]", value))
         elif isinstance(value, set | frozenset):
             some = cast("set[Any]", value)
             self._note("set", *sorted(map(repr, some)))
@@ -178,26 +176,26 @@ class Inside:
         elif is_instance(value, "torch", "Tensor") or is_instance(value, "torch.nn", "Module"):
             self._note((tensor_digest if is_instance(value, "torch", "Tensor") else weights_digest)(value))
         else:
-            self._object(value)
+            self._add_object(value)
 
-    def _array(self, array: NDArray[Any]) -> None:
+    def _add_array(self, array: NDArray[Any]) -> None:
         self._note("array", str(array.dtype), str(array.shape))
         if array.dtype.names is not None:
             for name in array.dtype.names:  # the bytes between fields may be anything
-                self._array(array[name])
+                self._add_array(array[name])
         elif array.dtype.hasobject:
-            self._several(*array.reshape(-1).tolist())
+            self._add_several(*array.reshape(-1).tolist())
         else:
             self._note(hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest())
 
-    def _mapping(self, mapping: Mapping[Any, Any]) -> None:
+    def _add_mapping(self, mapping: Mapping[Any, Any]) -> None:
         self._note("mapping", str(len(mapping)))
         keys = list(mapping)
         for key in sorted(keys) if all(isinstance(key, str) for key in keys) else keys:
             self._add(key)
             self._add(mapping[key])
 
-    def _object(self, value: Any) -> None:
+    def _add_object(self, value: Any) -> None:
         """Any other object: its class, and its attributes or what it would be copied from."""
         kind = cast("type[Any]", type(value))
         self._add(kind)
@@ -207,24 +205,24 @@ class Inside:
             except Exception:  # whatever a library says when it cannot
                 self._hidden("not to be copied")
                 return
-            self._several(
+            self._add_several(
                 *(list(p) if hasattr(p, "__next__") else p for p in ((parts,) if isinstance(parts, str) else parts))
             )
             return
-        slots = [name for base in kind.__mro__ for name in _names(base.__dict__.get("__slots__", ()))]
+        slots = [name for base in kind.__mro__ for name in _slot_names(base.__dict__.get("__slots__", ()))]
         state = {name: getattr(value, name) for name in slots if name != "__dict__" and hasattr(value, name)}
         state |= getattr(value, "__dict__", {})
         if not state and not hasattr(value, "__dict__") and kind is not object:
             self._hidden("no attributes")
             return
-        self._mapping(state)
+        self._add_mapping(state)
 
 
 def weights_digest(module: Any) -> str:
     """Digits of a module: the classes of its layers (with their code, unless they are installed), settings, weights."""
     torch: Any = import_module("torch")
 
-    inside = Inside("")
+    inside = ObjectDigest("")
     digest = hashlib.sha256()
     scripts: list[str] = []
     for path, part in module.named_modules():
@@ -245,7 +243,7 @@ def weights_digest(module: Any) -> str:
     return digest.hexdigest()
 
 
-def _add_script(inside: Inside, module: Any) -> None:
+def _add_script(inside: ObjectDigest, module: Any) -> None:
     """TorchScript: what its graph computes, with all constants, and the attributes that it uses.
 
     Its classes have numbers that depend on what was compiled before; these do not count.
@@ -278,14 +276,14 @@ def is_instance(value: object, module: str, name: str) -> bool:
     return isinstance(kind, type) and isinstance(value, kind)
 
 
-def _names(slots: Any) -> tuple[str, ...]:
+def _slot_names(slots: Any) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _globals(code: types.CodeType) -> set[str]:
+def _global_names(code: types.CodeType) -> set[str]:
     """Names that code and the functions inside it look up globally."""
     found = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found |= _globals(constant)
+            found |= _global_names(constant)
     return found

@@ -72,8 +72,12 @@ class CellNetwork(Network):
         std: float | Sequence[float] = 1.0,
         seed: int = 0,
     ) -> None:
-        names, cells, stride = _checked(operations), size(cells, "cells", most=100), size(stride, "stride", most=16)
-        wide = _layers([size(width, "widths") for width in widths], cells)
+        names, cells, stride = (
+            _check_operations(operations),
+            size(cells, "cells", most=100),
+            size(stride, "stride", most=16),
+        )
+        wide = _layer_widths([size(width, "widths") for width in widths], cells)
         channels, pixels = size(channels, "channels"), size(pixels, "pixels", least=4, most=4096)
         classes = size(classes, "classes", least=2)
         check_channels(channels, mean=mean, std=std)
@@ -94,7 +98,6 @@ class CellNetwork(Network):
             initialise(self)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits."""
         return self.classifier(self.last(self.stages(self.first(self.normalize(inputs)))).mean((2, 3)))
 
 
@@ -104,7 +107,7 @@ class _Cell(nn.Module):
     def __init__(self, operations: Sequence[str], before: int, after: int) -> None:
         super().__init__()
         self.after = after
-        live = _live(operations)
+        live = _used_edges(operations)
         self.edges = nn.ModuleDict(
             {
                 f"{source}_{target}": _operation(name, after if source else before, after)
@@ -129,31 +132,31 @@ class _Reduction(nn.Module):
 
     def __init__(self, before: int, after: int) -> None:
         super().__init__()
-        self.inner = nn.Sequential(_normal(before, after, 3, stride=2), _normal(after, after, 3))
+        self.inner = nn.Sequential(_relu_conv_norm(before, after, 3, stride=2), _relu_conv_norm(after, after, 3))
         self.shortcut = nn.Sequential(nn.AvgPool2d(2, ceil_mode=True), conv(before, after, side=1))
 
     def forward(self, inputs: Tensor) -> Tensor:
         return self.inner(inputs) + self.shortcut(inputs)
 
 
-def _normal(before: int, after: int, side: int, stride: int = 1) -> nn.Sequential:
+def _relu_conv_norm(before: int, after: int, side: int, stride: int = 1) -> nn.Sequential:
     return nn.Sequential(nn.ReLU(), conv(before, after, stride, side), nn.BatchNorm2d(after))
 
 
 def _operation(name: str, before: int, after: int) -> nn.Module:
     if name == "nor_conv_1x1":
-        return _normal(before, after, 1)
+        return _relu_conv_norm(before, after, 1)
     if name == "nor_conv_3x3":
-        return _normal(before, after, 3)
+        return _relu_conv_norm(before, after, 3)
     if name == "skip_connect":
         if before == after:
             return nn.Identity()
         return nn.Sequential(conv(before, after, side=1), nn.BatchNorm2d(after))
     pool = nn.AvgPool2d(3, stride=1, padding=1, count_include_pad=False)
-    return pool if before == after else nn.Sequential(_normal(before, after, 1), pool)
+    return pool if before == after else nn.Sequential(_relu_conv_norm(before, after, 1), pool)
 
 
-def _live(operations: Sequence[str]) -> list[tuple[int, int]]:
+def _used_edges(operations: Sequence[str]) -> list[tuple[int, int]]:
     """The edges on a path from the input to the output, in an order in which every node is complete when it is used."""
     there = [edge for edge, name in zip(_EDGES, operations, strict=True) if name != "none"]
     reached, needed = {0}, {_OUTPUT}
@@ -166,7 +169,7 @@ def _live(operations: Sequence[str]) -> list[tuple[int, int]]:
     return [(source, target) for source, target in there if source in reached and target in needed]
 
 
-def _checked(operations: Sequence[str]) -> list[str]:
+def _check_operations(operations: Sequence[str]) -> list[str]:
     if isinstance(operations, str) or len(operations) != len(_EDGES):
         raise InputError(f"operations is {operations!r}; pass the names of {len(_EDGES)} operations, one per edge")
     for index, name in enumerate(operations):
@@ -175,8 +178,7 @@ def _checked(operations: Sequence[str]) -> list[str]:
     return list(operations)
 
 
-def _layers(widths: list[int], cells: int) -> list[int]:
-    """The width of every cell and block, in their order."""
+def _layer_widths(widths: list[int], cells: int) -> list[int]:
     layers = 3 * cells + 2
     if len(widths) == 3:
         return [width for stack, width in enumerate(widths) for _ in range(cells + (stack > 0))]

@@ -45,7 +45,6 @@ class Normalize(nn.Module):
         self.register_buffer("std", _per_channel([positive(value, "std") for value in listed(std)], "std"))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Normalised inputs, channels along the second axis."""
         if self.mean.numel() > 1 and inputs.shape[1] != self.mean.numel():  # which would be broadcast
             raise InputError(
                 f"the network takes {self.mean.numel()} channels, and inputs have {inputs.shape[1]}; give such images"
@@ -76,12 +75,10 @@ class Network(nn.Module):
 
     @property
     def description(self) -> str:
-        """A few words for people."""
         return type(self).__name__
 
 
 def listed(value: float | Sequence[float]) -> list[float]:
-    """One number or several as a list of floats."""
     several: list[Any] = list(value) if isinstance(value, Sequence) else [value]
     return [float(each) for each in several]
 
@@ -160,7 +157,6 @@ class MLP(Network):
             self.layers = nn.Sequential(*layers[:-1])
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits."""
         return self.layers(self.normalize(inputs.flatten(1)))
 
 
@@ -216,5 +212,4 @@ class LeNet(Network):
             )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits."""
         return self.layers(self.normalize(inputs))

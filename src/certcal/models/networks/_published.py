@@ -87,11 +87,9 @@ class PublishedResNet(Network):
 
     @property
     def description(self) -> str:
-        """A few words for people."""
         return f"ResNet-{self.settings['depth']} for {'CIFAR' if self.settings['images'] == 'cifar' else 'ImageNet'}"
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits."""
         features = F.relu(self.bn1(self.conv1(self.normalize(inputs))))
         if self.settings["images"] == "imagenet":
             features = F.max_pool2d(features, 3, stride=2, padding=1)

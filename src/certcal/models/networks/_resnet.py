@@ -75,11 +75,9 @@ class ResNet(Network):
 
     @property
     def description(self) -> str:
-        """A few words for people."""
         return f"ResNet-{self.settings['depth']}"
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits."""
         return self.last(self.stages(self.first(self.normalize(inputs))).mean((2, 3)))
 
 
@@ -153,11 +151,9 @@ class PreActResNet(Network):
 
     @property
     def description(self) -> str:
-        """A few words for people."""
         return "PreActResNet-18"
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits."""
         features = self.stages(self.first(self.normalize(inputs)))
         return self.last(F.relu(self.norm(features)).mean((2, 3)))
 
@@ -181,7 +177,6 @@ def conv(before: int, after: int, stride: int = 1, side: int = 3) -> nn.Conv2d:
 
 
 def initialise(network: nn.Module) -> None:
-    """He's initialisation of the convolutions."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

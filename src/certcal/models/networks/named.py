@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 
 from certcal._base.checks import InputError
 from certcal._base.text import reason
-from certcal.models._load import NAME, PUBLISHED, REFERENCE, made
+from certcal.models._load import NAME, PUBLISHED, REFERENCE, make_named
 from certcal.models.networks._network import MLP, LeNet, listed, seeded, size
 from certcal.models.networks._published import PublishedResNet
 from certcal.models.networks._resnet import PreActResNet, ResNet
@@ -72,17 +72,17 @@ def by_name(
         raise InputError("sample_shape is empty; pass the shape of one input, for example (1, 28, 28)")
     count = size(classes, "classes", least=2)
     if name in _NAMES:
-        network = _reference(name, shape, count, mean, std, seed)
+        network = _make_reference(name, shape, count, mean, std, seed)
         network.sample_shape = shape
         return network
     if not NAME.fullmatch(str(name)):
         raise InputError(f"{name!r} is no network; give {', '.join(_NAMES)}, or a name, 'package.module:name'")
     given = {"sample_shape": shape, "classes": count, "mean": mean, "std": std, "seed": seed}
     with seeded(seed):
-        network = _made(name, given)
+        network = _make_module(name, given)
         if getattr(network, "outputs", "logits") != "logits":
             raise InputError(f"{name} returns {network.outputs}; training needs logits")
-        answer = _try(name, network, shape, count)
+        answer = _try_forward(name, network, shape, count)
     if not hasattr(network, "outputs") and bool((answer >= 0).all() & ((answer.sum(dim=1) - 1).abs() < 1e-5).all()):
         raise InputError(
             f"{name} returns rows that sum to 1, as probabilities do, and training needs logits; return what comes "
@@ -98,22 +98,22 @@ def by_name(
 def with_weights(name: str, data: bytes, path: Path) -> tuple[nn.Module, str | None]:
     """The network that a name makes, in evaluation mode, with the weights in the bytes of a file."""
     tensors, marks = tensors_and_marks(data, path)
-    given = _made_with(marks, path)
+    given = _parse_made_with(marks, path)
     with seeded(given["seed"] or 0):
-        network = _published(name, tensors) if name in PUBLISHED else _made(name, given)
+        network = _make_published(name, tensors) if name in PUBLISHED else _make_module(name, given)
         if any(is_lazy(each) for each in (*network.parameters(), *network.buffers())):
             if given["sample_shape"] is None:
                 raise InputError(
                     f"{name} has lazy layers, and {path} does not say which inputs they take; give a network whose "
                     "layers know their sizes"
                 )
-            _try(name, network, given["sample_shape"], given["classes"])
+            _try_forward(name, network, given["sample_shape"], given["classes"])
     network.load_state_dict(fitting(tensors, network, str(path), name, "give"))
     own = getattr(network, "outputs", None)
     return network.eval(), own if isinstance(own, str) else marks.get(DECLARATION)
 
 
-def _published(name: str, tensors: Mapping[str, Tensor]) -> nn.Module:
+def _make_published(name: str, tensors: Mapping[str, Tensor]) -> nn.Module:
     """A network with as many classes and channels as the weights are for, where that can be seen."""
     by_depth = sorted(tensors, key=lambda key: -key.count("."))  # the stem's convolution is called like those in blocks
     shapes = {".".join(key.split(".")[-2:]): tuple(tensors[key].shape) for key in by_depth}
@@ -129,7 +129,7 @@ def made_with(sample_shape: Sequence[int], classes: int, seed: int, outputs: str
     return {_MADE_WITH: json.dumps(given), DECLARATION: outputs}
 
 
-def _made_with(marks: dict[str, str], path: Path) -> dict[str, Any]:
+def _parse_made_with(marks: dict[str, str], path: Path) -> dict[str, Any]:
     nothing = {"sample_shape": None, "classes": None, "mean": None, "std": None, "seed": None}
     if _MADE_WITH not in marks:
         return nothing
@@ -142,7 +142,7 @@ def _made_with(marks: dict[str, str], path: Path) -> dict[str, Any]:
     return nothing | {"sample_shape": shape, "classes": count, "seed": seed}
 
 
-def _reference(name: str, shape: tuple[int, ...], classes: int, mean: Numbers, std: Numbers, seed: int) -> Any:
+def _make_reference(name: str, shape: tuple[int, ...], classes: int, mean: Numbers, std: Numbers, seed: int) -> Any:
     normalisation: dict[str, Any] = {key: value for key, value in (("mean", mean), ("std", std)) if value is not None}
     if name == "mlp":
         for key, value in normalisation.items():
@@ -170,8 +170,8 @@ def _reference(name: str, shape: tuple[int, ...], classes: int, mean: Numbers, s
     return ResNet(int(name.removeprefix("resnet")), classes, shape[0], seed=seed, **normalisation)
 
 
-def _made(name: str, given: dict[str, Any]) -> nn.Module:
-    network, taken = made(name, given)
+def _make_module(name: str, given: dict[str, Any]) -> nn.Module:
+    network, taken = make_named(name, given)
     if not isinstance(network, nn.Module):
         if taken is None:
             raise InputError(
@@ -184,7 +184,7 @@ def _made(name: str, given: dict[str, Any]) -> nn.Module:
     return copy.deepcopy(network) if taken is None else network
 
 
-def _try(name: str, network: nn.Module, shape: tuple[int, ...], classes: int) -> Tensor:
+def _try_forward(name: str, network: nn.Module, shape: tuple[int, ...], classes: int) -> Tensor:
     """The answer of one forward pass where the network is, after which it is as before."""
     modes = [(part, part.training) for part in network.modules()]
     device = next((each.device for each in (*network.parameters(), *network.buffers())), None)

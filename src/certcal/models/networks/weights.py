@@ -121,14 +121,14 @@ def fitting(found: Mapping[str, Tensor], network: nn.Module, what: str, name: st
     own, and counts of batches, as old files do.
     """
     wanted: dict[str, Tensor] = network.state_dict()
-    readings = list(_readings(found, wanted))
+    readings = list(_possible_namings(found, wanted))
     tensors = max(readings, key=lambda each: len(each.keys() & wanted.keys()) - len(each.keys() - wanted.keys()))
     free = {key for key in wanted if key.endswith(".num_batches_tracked")}
     if not tensors.keys() & _NORMALISATIONS.keys():
         free |= _NORMALISATIONS.keys() & wanted.keys()
     full = {key: wanted[key] for key in free} | tensors
     wrong = [
-        f"{key!r} is {_shape(full, key)} there and {_shape(wanted, key)} in the network"
+        f"{key!r} is {_shape_or_missing(full, key)} there and {_shape_or_missing(wanted, key)} in the network"
         for key in sorted(wanted.keys() | full.keys())
         if key not in full or key not in wanted or full[key].shape != wanted[key].shape
     ]
@@ -151,11 +151,11 @@ def fitting(found: Mapping[str, Tensor], network: nn.Module, what: str, name: st
     return full
 
 
-def _shape(tensors: Mapping[str, Tensor], key: str) -> object:
+def _shape_or_missing(tensors: Mapping[str, Tensor], key: str) -> object:
     return tuple(tensors[key].shape) if key in tensors else "missing"
 
 
-def _readings(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+def _possible_namings(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
     """The tensors as they are called, without the names of wrappers, and without what then stands before all of them.
 
     A network behind a normalisation, as ``Sequential(NormalizeLayer, network)`` has it, is called ``1.…`` throughout;
@@ -193,7 +193,7 @@ def network_from_bytes(data: bytes, path: Path) -> Network:
             "and give the file as its weights",
             roles=("weights",),
         )
-    network = _built(text, path)
+    network = _build_without_memory(text, path)
     wanted = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in network.state_dict().items()}
     found = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
     if wanted != found:
@@ -203,7 +203,7 @@ def network_from_bytes(data: bytes, path: Path) -> Network:
     return network.eval()
 
 
-def _built(text: str, path: Path) -> Network:
+def _build_without_memory(text: str, path: Path) -> Network:
     """The network without memory for its weights: what a file asks for is compared with what it holds first."""
     try:
         if len(text) > 100_000:
