@@ -87,6 +87,15 @@ def test_what_cannot_be_a_source_is_one_sentence(source: Any, message: str) -> N
         certcal.measure(*source)
 
 
+ODD: list[Any] = ["text", 3, None, [None], ["a", None], [[1, 2], [3]], np.zeros((2, 2, 2)), {"a": 1}, [], object()]
+
+
+@pytest.mark.parametrize("source", [*((odd, P) for odd in ODD), *((Y, odd) for odd in ODD), *((odd, K) for odd in ODD)])
+def test_whatever_is_no_array_is_one_sentence(source: Any) -> None:
+    with pytest.raises(InputError):
+        certcal.measure(*source)
+
+
 def test_an_estimator_is_asked_for_its_probabilities() -> None:
     words = np.where(Y == 1, "default", "paid")
     fitted = LogisticRegression().fit(X, words)

@@ -108,9 +108,9 @@ class PredictionSource:
         first: Any = self.given[0]
         rest = self.given[1:]
         if not rest:
-            return self._table(first, columns, roles)
+            return self._read_table(first, columns, roles)
         if columns:
-            raise InputError(f"{_said(rest)} have no columns", argument="columns", remedy="leave it out")
+            raise InputError("it is for a table, and no table is given", argument="columns", remedy="leave it out")
         stray = next((role for role in roles if role not in ("weight", "positive")), None)
         if stray is not None:
             raise InputError(
@@ -128,10 +128,10 @@ class PredictionSource:
             if positive is not None:
                 raise InputError("it is for binary outcomes", argument="positive", remedy="leave it out")
             return from_model(first, rest[0], weight), None
-        self._refuse_swapped(first, rest[0])
+        self._refuse_swapped()
         return from_arrays(first, rest[0], weight, positive=positive), None
 
-    def _table(self, table: Any, columns: Mapping[str, Any] | None, roles: dict[str, Any]) -> tuple[Any, Any]:
+    def _read_table(self, table: Any, columns: Mapping[str, Any] | None, roles: dict[str, Any]) -> tuple[Any, Any]:
         if isinstance(table, Predictions):
             if roles:
                 raise InputError("predictions have no columns", argument=next(iter(roles)), remedy="leave it out")
@@ -160,15 +160,10 @@ class PredictionSource:
                 remedy=f"name the others: {self.verb}(data, name=value)",
             )
 
-    def _refuse_swapped(self, y_true: Any, y_prob: Any) -> None:
-        """Refuse probabilities where outcomes are expected, and the other way round."""
-        outcomes, chances = (
-            np.asarray(each.detach().cpu() if hasattr(each, "detach") else each) for each in self.given
-        )
-        swapped = outcomes.ndim > chances.ndim >= 1 or (
-            _are_fractions(outcomes) and (chances.dtype.kind not in "f" or not _are_fractions(chances))
-        )
-        if swapped and chances.size and (chances.dtype.kind not in "f" or not np.mod(chances, 1).any()):
+    def _refuse_swapped(self) -> None:
+        outcomes, chances = map(_array, self.given, ("y_true", "y_prob"))
+        whole = chances.dtype.kind != "f" or not np.mod(chances, 1).any()
+        if chances.size and whole and (_are_fractions(outcomes) or outcomes.ndim > chances.ndim > 0):
             raise InputError(
                 "y_true holds probabilities and y_prob holds outcomes: they are swapped",
                 remedy=f"write certcal.{self.verb}(y_true, y_prob), the outcomes first",
@@ -242,13 +237,15 @@ def from_arrays(y_true: Any, y_prob: Any, weight: Any = None, *, positive: Any =
     """
     chances = to_numpy(y_prob, "y_prob")
     if chances.ndim == 2 and chances.shape[1] > 2:
-        return _named(lambda: Predictions.from_probabilities(chances, _codes(y_true, chances.shape[1]), weight))
+        return _name_as_scikit_learn(
+            lambda: Predictions.from_probabilities(chances, _codes(y_true, chances.shape[1]), weight)
+        )
     if chances.ndim == 2:
         chances = chances[:, -1]
         known = _distinct(y_true) if positive is None else []
-        if len(known) == 2 and not {class_name(each).casefold() for each in known} <= _SAID:
+        if len(known) == 2 and not {class_name(each).casefold() for each in known} <= _PLAIN_OUTCOMES:
             positive = known[1]
-    return _named(lambda: Predictions.from_scores(chances, y_true, weight, positive=positive))
+    return _name_as_scikit_learn(lambda: Predictions.from_scores(chances, y_true, weight, positive=positive))
 
 
 def from_estimator(estimator: Any, X: Any, y: Any, weight: Any = None, *, positive: Any = None) -> Predictions:
@@ -313,11 +310,11 @@ def from_model(model: Any, data: Any, weight: Any = None) -> Predictions:
 
 
 # What outcomes are called that need no explanation.
-_SAID = {"0", "1", "true", "false", "yes", "no"}
+_PLAIN_OUTCOMES = {"0", "1", "true", "false", "yes", "no"}
 _NAMES = {"scores": "y_prob", "probabilities": "y_prob", "outcomes": "y_true", "labels": "y_true"}
 
 
-def _named(make: Callable[[], Predictions]) -> Predictions:
+def _name_as_scikit_learn(make: Callable[[], Predictions]) -> Predictions:
     """Predictions, or an error that names the arguments as scikit-learn does."""
     try:
         return make()
@@ -330,7 +327,7 @@ def _named(make: Callable[[], Predictions]) -> Predictions:
 
 def _codes(y_true: Any, classes: int) -> Any:
     """Places of classes among the columns: whole numbers below their count as they are, others in sorted order."""
-    values = np.asarray(y_true.detach().cpu() if hasattr(y_true, "detach") else y_true)
+    values = _array(y_true, "y_true")
     if values.dtype.kind in "iub" and values.size and values.min() >= 0 and values.max() < classes:
         return values
     known = _distinct(values)
@@ -341,12 +338,22 @@ def _codes(y_true: Any, classes: int) -> Any:
     return np.array([places[each] for each in values.reshape(-1).tolist()], np.int64)
 
 
-def _distinct(values: Any) -> list[Any]:
-    return np.unique(np.asarray(values)).tolist()
+def _array(values: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{name} cannot be read as an array: {error}; pass one value per sample") from None
+
+
+def _distinct(y_true: Any) -> list[Any]:
+    try:
+        return np.unique(_array(y_true, "y_true")).tolist()
+    except TypeError:
+        raise InputError("y_true mixes values that have no order; give classes of one kind") from None
 
 
 def _class_names(y: Any) -> list[str]:
-    return [class_name(each) for each in np.asarray(y).reshape(-1).tolist()]
+    return [class_name(each) for each in _array(y, "y").reshape(-1).tolist()]
 
 
 def _place(name: str, names: Sequence[str], what: str) -> int:
@@ -373,7 +380,3 @@ def _is_name(value: Any) -> bool:
 def _columns_of(table: Any) -> dict[str, Any]:
     names: Any = getattr(table, "column_names", None) or getattr(table, "columns", None)
     return {str(name): table[name] for name in (table if names is None else names)}
-
-
-def _said(rest: Sequence[Any]) -> str:
-    return "arrays and models" if len(rest) == 1 else "an estimator and its inputs"
