@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from certcal._base.attack_methods import ATTACKS, USUAL
-from certcal._base.settings import Spec
+from certcal._base.signature import settings_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
-from certcal.cli.options import NamedChoice, Typed, collected, joined, model_options, option, settings_options
+from certcal.cli.options import model_options, option, verb_options
 from certcal.verbs.attack import AttackSettings
+from certcal.verbs.attack import attack as verb
 
 _WHAT, _ATTACKING = "Model and data", "Attacking"
-_DISTANCES = Spec("", "distance", many=True)
-_WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
+_SAMPLES = ("part", "limit", "every", "resize", "crop")
+_SMOOTHED = ("sigma", "draws")
 
 
 @click.command(
@@ -40,31 +40,10 @@ _WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
         ("certcal measure found/plus-true-8-255.parquet", "all metrics of what an attack has made of them"),
     ),
 )
-@model_options(_WHAT)
-@option(_WHAT, "--part", type=NamedChoice(["train", "test"]), help="Split of the data. Default: test.")
-@option(_WHAT, "--limit", type=Typed(Spec("", "whole")), metavar="N", help="Attack the first N samples. Default: all.")
-@option(
-    _ATTACKING,
-    "--epsilon",
-    type=Typed(_DISTANCES),
-    callback=joined(_DISTANCES),
-    multiple=True,
-    required=True,
-    metavar="E[,E...]",
-    help="Largest perturbation of an input, such as 0.5 or 8/255; repeatable.",
-)
-@option(
-    _ATTACKING,
-    "--attacks",
-    type=Typed(_WORDS),
-    callback=joined(_WORDS),
-    multiple=True,
-    default=USUAL,
-    metavar="NAME[,NAME...]",
-    help=f"Attacks: {', '.join(f'{each.name} ({each.help})' for each in ATTACKS.values())}. "
-    f"Default: the first {len(USUAL)}.",
-)
-@settings_options(AttackSettings, _ATTACKING)
+@model_options(verb, _WHAT)
+@verb_options(verb, _WHAT, only=_SAMPLES)
+@verb_options(verb, _ATTACKING, skip=("outputs", "weights", *_SAMPLES, *_SMOOTHED))
+@verb_options(verb, "Attacking the smoothed classifier", only=_SMOOTHED)
 @option(
     OUTPUT,
     "--save",
@@ -77,8 +56,6 @@ _WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
 def attack(
     model: str,
     data: str,
-    weights: str | None,
-    outputs: str | None,
     save: str | None,
     save_inputs: bool,
     output: Output,
@@ -96,20 +73,19 @@ def attack(
     from certcal._base.checks import InputError
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files, needing_torch, refuse_inside
-    from certcal.verbs.attack import attack as verb
     from certcal.verbs.attack import refuse_saving, saved_paths
 
     if save_inputs and save is None:
         raise InputError("--save-inputs says what --save keeps; say with --save FOLDER where it goes")
-    settings = collected(AttackSettings, options)
-    sources = existing_files(model, *([] if weights is None else [weights]), data)
+    asked = settings_of(verb, AttackSettings, **options)
+    sources = existing_files(model, *filter(None, [options["weights"]]), data)
     output.check(*sources)
     if save is not None:
         refuse_inside("--save", save, sources)
-        pairs = [(name, epsilon) for epsilon in options["epsilon"] for name in options["attacks"]]
+        pairs = [(name, epsilon) for epsilon in asked.epsilon for name in asked.attacks]
         refuse_saving(save, saved_paths(save, pairs, inputs=save_inputs), force=output.force)
     needing_torch("attacks")
     with Waiting(counted="inputs", wordy=True) as waiting:
-        found = verb(model, data, weights=weights, outputs=outputs, progress=waiting, settings=settings, **options)
+        found = verb(model, data, progress=waiting, **options)
     saved = {} if save is None else found.predictions(save, inputs=save_inputs)
     output.emit(found, also=saved, folder=None if save is None else Path(save))

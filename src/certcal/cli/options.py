@@ -123,12 +123,16 @@ def verb_options(
     only: Collection[str] | None = None,
     skip: Collection[str] = (),
     explained_by: Callable[..., Any] | None = None,
+    optional: bool = False,
 ) -> Callable[[Decorated], Decorated]:
-    """An option for each checked parameter of a verb, or for some of them, under a heading of the help."""
-    given = defaults_of(verb)
+    """An option for each checked parameter of a verb, or for some of them, under a heading of the help.
+
+    With ``optional`` the verb is one of several that the command may call: what is left out is None.
+    """
     specs = specs_of(verb, explained_by)
     chosen = [name for name in specs if name not in skip and (only is None or name in only)]
-    return options(*(_option(section, name, specs[name], given.get(name)) for name in chosen))
+    given = dict.fromkeys(chosen) if optional else defaults_of(verb)
+    return options(*(_option(section, name, specs[name], given.get(name), name not in given) for name in chosen))
 
 
 def collected(cls: type[Made], given: dict[str, Any]) -> Made:
@@ -137,13 +141,13 @@ def collected(cls: type[Made], given: dict[str, Any]) -> Made:
     return cls(**{name: given.pop(name) for name in names})
 
 
-def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any], Any]:
+def _option(section: str, name: str, spec: Spec, default: Any, required: bool = False) -> Callable[[Any], Any]:
     flag = spec.flag or f"--{name.replace('_', '-')}"
     if spec.kind == "flag":
         return option(section, flag, name, is_flag=True, default=default, help=spec.help)
     shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default  # pyright: ignore
     said = f" Default: {shown:g}." if isinstance(shown, float) else f" Default: {shown}."
-    text = f"{spec.help}{'' if shown in (None, '', 'auto') else said}"
+    text = spec.help if shown in (None, "", "auto") or "Default:" in spec.help else f"{spec.help}{said}"
     metavar = spec.metavar or _METAVARS.get(spec.kind)
     if spec.many and metavar and spec.kind != "text":
         metavar = f"{metavar}[,{metavar}...]"
@@ -151,7 +155,8 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
         section,
         flag,
         name,
-        type=NamedChoice(spec.choices) if spec.kind == "word" and not spec.many else Typed(spec),
+        type=_type(spec),
+        required=required,
         multiple=spec.many,
         callback=joined(spec, default) if spec.many else None,
         default=default,
@@ -159,6 +164,12 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
         help=text,
         shell_complete=complete_metrics if name == "metrics" else complete_columns if spec.kind == "name" else None,
     )
+
+
+def _type(spec: Spec) -> click.ParamType[Any]:
+    if spec.kind == "file":
+        return click.Path()
+    return NamedChoice(spec.choices) if spec.kind == "word" and not spec.many else Typed(spec)
 
 
 def checked(section: str, flag: str, spec: Spec, name: str | None = None, **more: Any) -> Callable[[Any], Any]:
@@ -308,9 +319,8 @@ def column_options(
     )
 
 
-def model_options(section: str) -> Callable[[Decorated], Decorated]:
+def model_options(verb: Callable[..., Any], section: str) -> Callable[[Decorated], Decorated]:
     """A model, and the inputs that it is tried on."""
-    outputs = "Model outputs: logits or probabilities. Default: as the model file says."
     return options(
         option(
             section,
@@ -321,14 +331,8 @@ def model_options(section: str) -> Callable[[Decorated], Decorated]:
             help="File (.onnx .safetensors; trees: .json .ubj .txt), module:name, or with --weights a network such as "
             "resnet110-cifar.",
         ),
-        option(
-            section,
-            "--weights",
-            metavar="FILE",
-            type=click.Path(),
-            help="Weights of the network: .safetensors, or a checkpoint (.pth .pth.tar .pt .ckpt .bin).",
-        ),
-        option(section, "--outputs", type=NamedChoice(["logits", "probabilities"]), metavar="KIND", help=outputs),
+        verb_options(verb, section, only=("weights",)),
+        verb_options(verb, section, only=("outputs",)),
         option(section, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA),
     )
 

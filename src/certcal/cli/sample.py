@@ -7,23 +7,17 @@ from typing import Any
 
 import click
 
-from certcal._base.settings import Spec
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, json_option, quiet_option
 from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.errors import INTERRUPTED
-from certcal.cli.options import checked, collected, model_options, option, settings_options
-from certcal.verbs.sample import SampleSettings
+from certcal.cli.options import model_options, option, verb_options
+from certcal.verbs.sample import decide
+from certcal.verbs.sample import sample as verb
 
 _WHAT, _DRAWING, _RUNNING = "Model and data", "Sampling", "Running"
 _DECIDING = "Deciding one radius, without a run"
 _ENDINGS = (".json", ".parquet")
-_RADIUS = Spec(
-    "Sample only until it is decided whether each input's certified radius exceeds R, at most n times.",
-    "number",
-    least=0,
-    metavar="R",
-)
 
 
 @click.command(
@@ -39,15 +33,12 @@ _RADIUS = Spec(
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --decide-radius 0.5", "only: is R > 0.5?"),
     ),
 )
-@model_options(_WHAT)
-@checked(_WHAT, "--limit", Spec("Sample around the first N inputs. Default: all.", "whole", least=1, most=10**9))
-@settings_options(SampleSettings, _WHAT, only=("every", "resize", "crop"))
-@checked(_DRAWING, "--sigma", Spec("Standard deviation of the noise.", "positive", metavar="S"), required=True)
-@settings_options(SampleSettings, _DRAWING, only=("n", "n0", "seed", "noise"))
+@model_options(verb, _WHAT)
+@verb_options(verb, _WHAT, only=("limit", "every", "resize", "crop"))
+@verb_options(verb, _DRAWING, only=("sigma", "n", "n0", "seed", "noise"))
 @engine_options(_RUNNING)
-@settings_options(SampleSettings, _RUNNING, only=("batch", "device", "noise_threads"))
-@checked(_DECIDING, "--decide-radius", _RADIUS, "radius")
-@checked(_DECIDING, "--alpha", Spec("Failure probability of each decision. Default: 0.001.", "failure"))
+@verb_options(verb, _RUNNING, only=("batch", "device", "noise_threads"))
+@verb_options(decide, _DECIDING, only=("radius", "alpha"), optional=True)
 @json_option
 @option(
     OUTPUT,
@@ -62,11 +53,7 @@ _RADIUS = Spec(
 @quiet_option
 def sample(
     model: str,
-    weights: str | None,
-    outputs: str | None,
     data: str,
-    limit: int | None,
-    sigma: float,
     workers: int | None,
     engine: str,
     address: str | None,
@@ -86,23 +73,20 @@ def sample(
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files, refuse_inside
-    from certcal.verbs.sample import decide, summarize
-    from certcal.verbs.sample import sample as verb
+    from certcal.verbs.sample import summarize
 
-    settings = collected(SampleSettings, options)
-    place = chosen_engine(engine, address, workers, gpus, settings.device)
-    subject: dict[str, Any] = {"sigma": sigma, "outputs": outputs, "weights": weights, "limit": limit}
+    place = chosen_engine(engine, address, workers, gpus, options["device"])
     output = Output(_ENDINGS, as_json, () if radius is None or out is None else (out,), force)
     if place is not None and radius is not None:
         what = "--engine ray" if engine == "ray" else "--workers"
         raise click.UsageError(f"{what} is for runs, and --decide-radius samples in this process; leave one out")
     # Of a folder of data the run's fingerprint tells.
-    read = [each for each in existing_files(model, *filter(None, [weights]), data) if Path(each).is_file()]
-    level = 0.001 if alpha is None else alpha
+    read = [each for each in existing_files(model, *filter(None, [options["weights"]]), data) if Path(each).is_file()]
+    level = {} if alpha is None else {"alpha": alpha}
     if radius is not None:
         output.check(*existing_files(data))
         with Waiting(counted="samples") as waiting:
-            decisions = decide(model, data, radius=radius, alpha=level, progress=waiting, settings=settings, **subject)
+            decisions = decide(model, data, radius=radius, progress=waiting, **level, **options)
         output.emit(decisions, sources=read)
         return
     if out is None:
@@ -112,7 +96,7 @@ def sample(
     refuse_inside("-o", out, existing_files(data))
     with Waiting(counted="draws") as waiting:
         try:
-            run = verb(model, data, out=out, engine=place, progress=waiting, settings=settings, **subject)
+            run = verb(model, data, out=out, engine=place, progress=waiting, **options)
         except KeyboardInterrupt:
             kept = f"what was drawn is kept in {out}, the same command resumes"
             click.echo(f"certcal: interrupted; {kept if Path(out).is_dir() else 'nothing was drawn'}", err=True)

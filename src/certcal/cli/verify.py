@@ -6,14 +6,16 @@ from typing import Any
 
 import click
 
-from certcal._base.settings import Spec, counted_from_one
+from certcal._base.signature import Spec, counted_from_one, settings_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import NamedChoice, Typed, collected, joined, model_options, option, settings_options
+from certcal.cli.options import NamedChoice, Typed, joined, model_options, option, verb_options
 from certcal.verbs.certification import INTERVALS
 from certcal.verbs.verify import VerifySettings
+from certcal.verbs.verify import verify as verb
 
 _WHAT, _BOX, _VERIFYING = "Model and data", "What may change", "Verifying"
+_SAMPLES = ("label", "part", "limit", "every", "resize", "crop")
 _NAMES = Spec("", "name", many=True, ordered=True)
 
 
@@ -31,10 +33,8 @@ _NAMES = Spec("", "name", many=True, ordered=True)
         ("certcal verify --model mine:network --data loans.csv --epsilon 0.1", "a network of linear layers and ReLU"),
     ),
 )
-@model_options(_WHAT)
-@option(_WHAT, "--label", metavar="COLUMN", help="Column of the labels in a table of features.")
-@option(_WHAT, "--part", type=NamedChoice(["train", "test"]), help="Split of the data. Default: test.")
-@option(_WHAT, "--limit", type=Typed(Spec("", "whole")), metavar="N", help="Verify the first N samples. Default: all.")
+@model_options(verb, _WHAT)
+@verb_options(verb, _WHAT, only=_SAMPLES)
 @option(
     _BOX,
     "--change",
@@ -78,13 +78,12 @@ _NAMES = Spec("", "name", many=True, ordered=True)
     help="At most K features change at a time.",
 )
 @option(_BOX, "--norm", type=NamedChoice(["linf", "l2"]), default="linf", help="Norm of the change. Default: linf.")
-@settings_options(VerifySettings, _VERIFYING, skip=("attack",))
+@verb_options(verb, _VERIFYING, skip=("outputs", "weights", "attack", *_SAMPLES))
 @option(_VERIFYING, "--no-attack", is_flag=True, help="Do not search the box for scores that are reached.")
 @output_options((*DRAWN, INTERVALS))
 def verify(
     model: str,
     data: str,
-    weights: str | None,
     change: tuple[str, ...],
     fixed: tuple[str, ...],
     integers: tuple[str, ...],
@@ -104,16 +103,13 @@ def verify(
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files
-    from certcal.verbs.verify import verify as verb
     from certcal.verification import InputBox
 
-    settings = collected(VerifySettings, {**options, "attack": not no_attack})
-    for name in VerifySettings.__dataclass_fields__:
-        options.pop(name, None)
+    settings_of(verb, VerifySettings, **options)  # what is wrong with them is said before the box is made
     more = {"fixed": fixed, "integers": integers, "at_most": counted_from_one("at_once", at_once), "norm": norm}
     box = InputBox.of_texts(change, limits, **more) if change or limits or any(more.values()) else None
-    sources = existing_files(model, *([] if weights is None else [weights]), data)
+    sources = existing_files(model, *filter(None, [options["weights"]]), data)
     output.check(*sources)
     with Waiting(counted="samples", wordy=True) as waiting:
-        found = verb(model, data, box, weights=weights, progress=waiting, settings=settings, **options)
+        found = verb(model, data, box, attack=not no_attack, progress=waiting, **options)
     output.emit(found)

@@ -8,19 +8,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import certcal
-from certcal._base.attack_methods import ATTACKS, USUAL
+from certcal._base.attack_methods import ATTACKS
 from certcal._base.checks import InputError
 from certcal._base.files import refuse_overwriting, write_together
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import DEVICE, counted_from_one, setting, takes
+from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted, distance_text
 from certcal.claims import Estimate, round_outward
-from certcal.data import DataSettings, open_inputs, physical_memory
+from certcal.data import physical_memory
 from certcal.result import Result
 from certcal.verbs.measure import MeasuredGroup
+from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, named, open_data, open_model
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -34,53 +35,33 @@ _DRAWS = 16
 
 
 @dataclass(frozen=True)
-class AttackSettings(DataSettings):
-    """What an attacker may do, how long it tries, and on which samples of the data."""
+class AttackSettings:
+    """What :func:`attack` was asked; ``attack(model, data, **vars(settings))`` asks it again."""
 
-    norm: str = setting(
-        "linf",
-        "Norm of the perturbation.",
-        "word",
-        choices=("linf", "l2"),
-    )
-    steps: int = setting(100, "Maximum number of gradient steps.", "whole", least=1, most=1_000_000)
-    restarts: int = setting(
-        1,
-        "How often an attack runs: from the clean input, then from random points; per input the best is kept.",
-        "whole",
-        least=1,
-        most=10_000,
-    )
-    box: tuple[float, float] | str | None = setting(
-        "auto",
-        "Range of input values, or none. Default: 0,1 if all values are pixels k/255, otherwise none.",
-        "box",
-        optional=True,
-    )
-    seed: int = setting(0, "Random seed of the smoothing noise and of restarts.", "whole", least=0, most=2**63 - 1)
-    batch: int = setting(500, "Inputs per call of the model.", "whole", least=1, most=1 << 24)
-    threads: int = setting(
-        1, "Number of torch threads; more than one may change the last digits.", "whole", least=1, most=4096
-    )
-    device: str = setting("auto", DEVICE, "text", metavar="D")
-    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
-    sigma: float | None = setting(
-        None, "Attack the smoothed classifier with Gaussian noise of this standard deviation.", "positive"
-    )
-    draws: int | None = setting(
-        None,
-        f"Noise samples per input for the smoothed classifier. Default: {_DRAWS}.",
-        "whole",
-        least=1,
-        most=1 << 20,
-    )
-
-    sections: ClassVar[dict[str, tuple[str, ...]]] = DataSettings.sections | {
-        "Attacking the smoothed classifier": ("sigma", "draws")
-    }
+    epsilon: tuple[float, ...]
+    attacks: tuple[Any, ...]
+    part: str | None
+    limit: int | None
+    every: int
+    resize: int | None
+    crop: int | None
+    norm: Literal["linf", "l2"]
+    steps: int
+    restarts: int
+    box: tuple[float, float] | str | None
+    seed: int
+    batch: int
+    threads: int
+    device: str
+    bins: int
+    sigma: float | None
+    draws: int | None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        object.__setattr__(self, "epsilon", tuple(sorted(set(self.epsilon))))
+        for name in ("epsilon", "attacks"):
+            if not getattr(self, name):
+                raise InputError("there is none", argument=name, remedy="pass at least one")
         if self.draws is not None and self.sigma is None:
             raise InputError("it is for the smoothed classifier", argument="draws", remedy="give sigma as well")
 
@@ -157,6 +138,8 @@ class Attack(Result):
         Norm, box, steps, noise and bins.
     digests
         What ``fingerprints`` gives.
+    settings
+        What was asked: ``attack(model, data, **vars(a.settings))`` gives the same.
 
     Examples
     --------
@@ -181,6 +164,7 @@ class Attack(Result):
     rows: tuple[AttackRow, ...]
     conventions: Mapping[str, Any]
     digests: Mapping[str, str] = field(default_factory=dict[str, str])
+    settings: AttackSettings | None = None
 
     @property
     def fingerprints(self) -> Mapping[str, str]:
@@ -408,25 +392,50 @@ def _archive(found: Attacked) -> bytes:
     return stream.getvalue()
 
 
-@takes(AttackSettings)
+@verb()
 def attack(
     model: object,
-    data: Any,
+    data: str | os.PathLike[str] | Inputs | DataSet,
     *,
-    epsilon: float | Sequence[float],
-    attacks: str | AttackMethod | Sequence[str | AttackMethod] = USUAL,
-    outputs: str | None = None,
-    weights: str | os.PathLike[str] | None = None,
-    part: str | None = None,
-    limit: int | None = None,
+    outputs: Annotated[Literal["logits", "probabilities"] | None, Option(metavar="KIND")] = None,
+    weights: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FILE")] = None,
+    part: Literal["train", "test"] | None = None,
+    limit: Annotated[int | None, COUNT] = None,
+    every: Annotated[int, COUNT] = 1,
+    resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
+    crop: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
+    epsilon: Annotated[float | Iterable[float], Takes("distance", zero=True), Option(metavar="E")],
+    attacks: Annotated[
+        Literal[
+            "minus-true",
+            "plus-true",
+            "minus-predicted",
+            "plus-predicted",
+            "one-step",
+            "stopping-minus-true",
+            "stopping-plus-true",
+            "stopping-minus-predicted",
+            "stopping-plus-predicted",
+        ]
+        | AttackMethod
+        | Iterable[str | AttackMethod],
+        Option(metavar="NAME[,NAME...]"),
+    ] = ("minus-true", "plus-true", "minus-predicted", "plus-predicted"),
+    norm: Literal["linf", "l2"] = "linf",
+    steps: Annotated[int, Range(1, 1_000_000)] = 100,
+    restarts: Annotated[int, Range(1, 10_000)] = 1,
+    box: Annotated[tuple[float, float] | Literal["auto"] | None, Takes("box")] = "auto",
+    seed: Annotated[int, SEED] = 0,
+    batch: Annotated[int, BATCH] = 500,
+    threads: Annotated[int, Range(1, 4096)] = 1,
+    device: Annotated[str, Takes("text"), Option(metavar="D")] = "auto",
+    bins: Annotated[int, Range(1, 10_000)] = 15,
+    sigma: Annotated[float | None, Takes("positive")] = None,
+    draws: Annotated[int | None, Range(1, 1 << 20)] = None,
     source: str | None = None,
     progress: Progress = SILENT,
-    settings: AttackSettings,
 ) -> Attack:
     """Move the confidences of a model as far as attacks can while every predicted label stays, and measure them.
-
-    Keywords beside those below are the fields of :class:`AttackSettings`: norm, steps, restarts, box, seed, batch,
-    threads, device, bins, sigma, draws; every (20: samples 0, 20, 40, …), resize and crop (of images in folders).
 
     Parameters
     ----------
@@ -436,25 +445,58 @@ def attack(
     data
         Inputs with labels: :class:`certcal.data.Inputs`, a pair of arrays, "digits", "fashion-mnist", a file or folder,
         a torch ``Dataset`` or ``DataLoader``; all of :func:`certcal.data.open_inputs`.
-    epsilon
-        How far an input may be moved; one distance or several.
-    attacks
-        Names ("minus-true", "plus-true", "minus-predicted", "plus-predicted", "one-step") and any
-        :class:`certcal.attacks.AttackMethod`, also one of your own.
     outputs
-        What the model returns, "logits" or "probabilities", unless it says so itself.
+        Model outputs: logits or probabilities. Default: as the model file says.
     weights
-        Weights of a network that is given by name; see :func:`certcal.models.load`.
+        Weights of the network: .safetensors, or a checkpoint (.pth .pth.tar .pt .ckpt .bin).
     part
-        Of data in two parts "train" or "test"; by default the latter.
+        Split of the data. Default: test.
     limit
-        Only the first so many samples.
+        Attack the first N samples. Default: all.
+    every
+        Use samples 0, N, 2N, … of the data; Cohen et al. take N = 20 on CIFAR-10.
+    resize
+        Resize images of a folder: pixels of the shorter side. Needed if sizes differ.
+    crop
+        Crop the centre of images of a folder: pixels of both sides. Needed if shapes differ.
+    epsilon
+        Largest perturbation of an input, such as 0.5 or 8/255; repeatable.
+
+        A number, or several.
+    attacks
+        Attacks: minus-true (raise the confidence in the true class), plus-true (lower it), minus-predicted (raise the
+        confidence in the predicted class), plus-predicted (lower it), one-step (one gradient step: down where the
+        prediction is right, up where it is wrong), stopping-minus-true (minus-true as published), stopping-plus-true
+        (plus-true as published), stopping-minus-predicted (minus-predicted as published), stopping-plus-predicted
+        (plus-predicted as published). Default: the first 4.
+
+        Also any :class:`certcal.attacks.AttackMethod`, such as one of your own.
+    norm
+        Norm of the perturbation.
+    steps
+        Maximum number of gradient steps.
+    restarts
+        How often an attack runs: from the clean input, then from random points; per input the best is kept.
+    box
+        Range of input values, or none. Default: 0,1 if all values are pixels k/255, otherwise none.
+    seed
+        Random seed of the smoothing noise and of restarts.
+    batch
+        Inputs per call of the model.
+    threads
+        Number of torch threads; more than one may change the last digits.
+    device
+        Where the model computes: auto (an accelerator if there is one), cpu, cuda, cuda:1, mps, … Default: auto.
+    bins
+        Number of bins of the calibration error.
+    sigma
+        Attack the smoothed classifier with Gaussian noise of this standard deviation.
+    draws
+        Noise samples per input for the smoothed classifier. Default: 16.
     source
         What is attacked, in a few words.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once.
 
     Examples
     --------
@@ -472,37 +514,26 @@ def attack(
     >>> [row.name for row in found]
     ['fade', 'one-step ACE']
     """
+    given = locals()
+    asked = gather(AttackSettings, given)
     from certcal.attacks import Subject, perturb_each
-    from certcal.models import load, wrap
 
-    distances = _distances(epsilon)
-    methods = _methods(attacks, settings.steps)
-    progress.stage("reading")
-    opened = open_inputs(
-        data,
-        part=part,
-        limit=counted_from_one("limit", limit),
-        every=settings.every,
-        resize=settings.resize,
-        crop=settings.crop,
-    )
+    methods, distances = _methods(asked.attacks, steps), asked.epsilon
+    opened = open_data(data, given)
     _check_memory(opened.inputs, len(methods) * len(distances))
     inputs = opened.inputs.in_memory()
-    progress.stage("loading the model")
-    named = isinstance(model, str | os.PathLike)
-    there: Any = {"device": settings.device}
-    network = load(os.fspath(model), outputs, weights=weights, **there) if named else wrap(model, outputs, **there)  # pyright: ignore
-    box: Any = inputs.box if settings.box == "auto" else settings.box
+    network = open_model(model, given, device)
+    used: Any = inputs.box if box == "auto" else box
     subject = Subject.of(
         network,
         inputs.inputs,
         inputs.labels,
-        norm=settings.norm,  # pyright: ignore[reportArgumentType]
-        box=box,
-        sigma=settings.sigma,
-        draws=settings.draws or _DRAWS,
-        seed=settings.seed,
-        batch=settings.batch,
+        norm=norm,
+        box=used,
+        sigma=sigma,
+        draws=draws or _DRAWS,
+        seed=seed,
+        batch=batch,
     )
     each = [(method, distance) for distance in distances for method in methods]
     titles = [f"{getattr(method, 'name', '')}, ε = {distance_text(distance)}" for method, distance in each]
@@ -515,72 +546,56 @@ def attack(
         done = finished
 
     progress.stage(titles[0], len(inputs) * len(titles))
-    how: Any = {"restarts": settings.restarts, "threads": settings.threads}
-    found = perturb_each(subject, methods, distances, **how, progress=tell)
+    found = perturb_each(subject, methods, distances, restarts=restarts, threads=threads, progress=tell)
     return Attack(
-        source or f"{model if named else network.description} on {opened.name}",
+        source or named(model, network.description, opened.name),
         {
             "model": "; assumed: ".join((network.description, *found[0].clean_predictions.doubts)),
             **{"data": opened.name, "part": opened.part, "n": len(inputs)},
         }
-        | ({"every": settings.every} if settings.every > 1 else {}),
+        | ({"every": every} if every > 1 else {}),
         tuple(inputs.inputs.shape[1:]),
-        AttackRow("", "", 0.0, _measured("unattacked", found[0].clean_predictions, settings.bins)),
+        AttackRow("", "", 0.0, _measured("unattacked", found[0].clean_predictions, bins)),
         tuple(
             AttackRow(
                 _key(method),
                 str(getattr(method, "aim", "")),
                 one.epsilon,
-                _measured(one.name, one.predictions, settings.bins),
+                _measured(one.name, one.predictions, bins),
                 one,
             )
             for (method, _), one in zip(each, found, strict=True)
         ),
         {
-            "norm": settings.norm,
-            "box": None if box is None else list(box),
-            "steps": settings.steps,
-            **({} if settings.restarts == 1 else {"restarts": settings.restarts}),
-            "sigma": settings.sigma,
-            "draws": None if settings.sigma is None else subject.draws,
-            "seed": settings.seed,
-            "bins": settings.bins,
+            "norm": norm,
+            "box": None if used is None else list(used),
+            "steps": steps,
+            **({} if restarts == 1 else {"restarts": restarts}),
+            "sigma": sigma,
+            "draws": None if sigma is None else subject.draws,
+            "seed": seed,
+            "bins": bins,
             "closed": "left",
         },
         {"model": network.fingerprint(inputs.inputs[:1]), "data": inputs.fingerprint},
+        asked,
     )
 
 
-def _distances(epsilon: Any) -> list[float]:
-    several: Any = [epsilon] if isinstance(epsilon, str) or not hasattr(epsilon, "__iter__") else epsilon
-    try:
-        found = sorted({float(each) for each in several})
-    except (TypeError, ValueError, OverflowError):
-        found = []
-    if isinstance(epsilon, str) or not found or not found[0] >= 0:
-        raise InputError(f"{epsilon!r} is not a distance", argument="epsilon", remedy="pass one or several, as numbers")
-    return found
-
-
-def _methods(attacks: Any, steps: int) -> list[AttackMethod]:
+def _methods(attacks: Iterable[Any], steps: int) -> list[AttackMethod]:
     """The attacks, each once."""
-    given: list[Any] = list(attacks) if isinstance(attacks, list | tuple) else [attacks]  # pyright: ignore
     found: dict[str, AttackMethod] = {}
-    for each in given:
-        method = _named(each, steps) if isinstance(each, str) else each
+    for each in attacks:
+        method = _method_of_name(each, steps) if isinstance(each, str) else each
         if method is each and _key(method) in found:
             raise InputError(f"two are called {_key(method)!r}", argument="attacks", remedy="give each its own name")
         found[_key(method)] = method
-    if not found:
-        raise InputError("there is none", argument="attacks", remedy="pass at least one")
     return list(found.values())
 
 
-def _named(name: str, steps: int) -> AttackMethod:
+def _method_of_name(name: str, steps: int) -> AttackMethod:
     from certcal import attacks
 
-    if name not in ATTACKS:
-        raise InputError(f"{name!r} is not one of {', '.join(ATTACKS)}", argument="attacks")
     kind: Any = getattr(attacks, ATTACKS[name].kind)
     many = {"steps": steps} if any(each.name == "steps" for each in fields(kind)) else {}
     return kind(**ATTACKS[name].parameters, **many)

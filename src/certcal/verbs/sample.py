@@ -6,49 +6,20 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import DEVICE, check_progress, setting, takes
+from certcal._base.signature import Option, Range, Takes, verb
 from certcal._base.text import counted
 from certcal.claims import short_text
-from certcal.data import DataSettings, open_inputs
+from certcal.data import Inputs
 from certcal.result import Command, Result
+from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, open_data, open_model
 
 if TYPE_CHECKING:
-    from certcal.data import OpenedInputs
     from certcal.engines import Engine
-    from certcal.models import Model
     from certcal.smoothing import Decisions, Overview, Run, RunState
-
-_MOST = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class SampleSettings(DataSettings):
-    """How noise is sampled, and around which samples of the data.
-
-    Examples
-    --------
-    >>> SampleSettings(n=1000).n, SampleSettings().n0
-    (1000, 100)
-    """
-
-    n: int = setting(100_000, "Noise samples for estimation (n).", "whole", least=1, most=_MOST, flag="-n")
-    n0: int = setting(100, "Noise samples for class selection (n0).", "whole", least=1, most=_MOST)
-    seed: int = setting(0, "Random seed of the noise.", "whole", least=0, most=2**64 - 1)
-    noise: str = setting(
-        "gaussian",
-        "Kind of noise; exact is discretised for inputs on k/255, without rounding error.",
-        "word",
-        choices=("gaussian", "exact"),
-    )
-    batch: int = setting(500, "Inputs per call of the model.", "whole", least=1, most=1 << 24)
-    device: str = setting("auto", DEVICE, "text", metavar="D")
-    noise_threads: int | None = setting(
-        None, "Threads that make noise while the model computes. Default: free cores.", "whole", least=0, most=1024
-    )
 
 
 _KINDS = {"gaussian": "Gaussian", "exact": "exact, for inputs on k/255"}
@@ -194,6 +165,7 @@ class RunSummary(Result):
         return {name: [value] for name, value in facts.items()}
 
 
+@verb()
 def summarize(run: Run | str | os.PathLike[str], *, progress: Progress = SILENT) -> RunSummary:
     """Read and check every shard of a run.
 
@@ -217,35 +189,41 @@ def summarize(run: Run | str | os.PathLike[str], *, progress: Progress = SILENT)
     from certcal.data import existing
     from certcal.smoothing import Run, open_run, overview
 
-    check_progress(progress)
     opened = run if isinstance(run, Run) else open_run(existing(run, "run"))
     progress.stage("checking")
     state = opened.state()
     return RunSummary(opened, state, overview(opened.counts()) if state.complete else None)
 
 
-@takes(SampleSettings)
+@verb()
 def sample(
     model: object,
-    data: Any,
+    data: str | os.PathLike[str] | Inputs | DataSet,
     *,
-    sigma: float,
+    outputs: Annotated[Literal["logits", "probabilities"] | None, Option(metavar="KIND")] = None,
+    weights: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FILE")] = None,
+    part: Literal["train", "test"] | None = None,
+    limit: Annotated[int | None, COUNT] = None,
+    every: Annotated[int, COUNT] = 1,
+    resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
+    crop: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
+    sigma: Annotated[float, Takes("positive"), Option(metavar="S")],
     out: str | os.PathLike[str],
-    outputs: str | None = None,
-    weights: str | os.PathLike[str] | None = None,
-    part: str | None = None,
-    limit: int | None = None,
+    n: Annotated[int, Range(1, 2**31 - 1), Option("-n")] = 100_000,
+    n0: Annotated[int, Range(1, 2**31 - 1)] = 100,
+    seed: Annotated[int, Range(0, 2**64 - 1)] = 0,
+    noise: Literal["gaussian", "exact"] = "gaussian",
+    batch: Annotated[int, BATCH] = 500,
+    device: Annotated[str, Takes("text"), Option(metavar="D")] = "auto",
+    noise_threads: Annotated[int | None, Range(0, 1024)] = None,
     workers: int = 1,
     engine: Engine | None = None,
     progress: Progress = SILENT,
-    settings: SampleSettings,
 ) -> Run:
     """Sample noise around every input and count what the model says, into a folder that any certificate is made from.
 
     This is the expensive part and is done once. Called again with the same arguments, it draws what is missing; with a
-    larger ``n`` or more samples it adds to the run; another model, other data or other noise is refused. Keywords
-    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch, device,
-    noise_threads; every (20: samples 0, 20, 40, …), resize and crop (of images in folders). See
+    larger ``n`` or more samples it adds to the run; another model, other data or other noise is refused. See
     :func:`certcal.smoothing.sample` for what does and does not change the result. The noise is the same on every
     device; a run may be continued on another one.
 
@@ -261,21 +239,43 @@ def sample(
         :class:`~certcal.data.Inputs`, a pair of inputs and labels, a file, a folder, "digits" or "fashion-mnist", a
         torch ``Dataset`` or ``DataLoader``, whatever else gives inputs and labels by number, or "module:name" of one;
         see :func:`certcal.data.open_inputs`.
+    outputs
+        Model outputs: logits or probabilities. Default: as the model file says.
+    weights
+        Weights of the network: .safetensors, or a checkpoint (.pth .pth.tar .pt .ckpt .bin).
+    part
+        Split of the data. Default: test.
+    limit
+        Sample around the first N inputs. Default: all.
+    every
+        Use samples 0, N, 2N, … of the data; Cohen et al. take N = 20 on CIFAR-10.
+    resize
+        Resize images of a folder: pixels of the shorter side. Needed if sizes differ.
+    crop
+        Crop the centre of images of a folder: pixels of both sides. Needed if shapes differ.
     sigma
         Standard deviation of the noise.
     out
         The folder of the run, new or begun before.
-    outputs, weights
-        As for :func:`certcal.models.load`.
-    part, limit
-        "train" or "test" of data in two parts, and how many samples, from the first.
+    n
+        Noise samples for estimation (n).
+    n0
+        Noise samples for class selection (n0).
+    seed
+        Random seed of the noise.
+    noise
+        Kind of noise; exact is discretised for inputs on k/255, without rounding error.
+    batch
+        Inputs per call of the model.
+    device
+        Where the model computes: auto (an accelerator if there is one), cpu, cuda, cuda:1, mps, … Default: auto.
+    noise_threads
+        Threads that make noise while the model computes. Default: free cores.
     workers, engine
         Processes on this machine, which take its accelerators in turn, or where the work runs instead; see
         :mod:`certcal.engines`.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once.
 
     Examples
     --------
@@ -287,10 +287,12 @@ def sample(
     [0, 1]
     >>> folder.cleanup()
     """
+    asked = locals()
     from certcal.smoothing import sample as draw
 
-    here, elsewhere = _here_and_there(settings.device, getattr(engine, "gpus", None))
-    network, opened = _opened(model, data, outputs, weights, part, limit, settings, progress, here)
+    here, elsewhere = _here_and_there(device, getattr(engine, "gpus", None))
+    opened = open_data(data, asked)
+    network = open_model(model, asked, here)
     if elsewhere is not None and network.source is not None and network.source.device != elsewhere:
         cast("Any", network).source = replace(network.source, device=elsewhere)
     progress.stage("trying the model")
@@ -298,12 +300,12 @@ def sample(
         network,
         opened.inputs,
         sigma=sigma,
-        n=settings.n,
-        n0=settings.n0,
-        seed=settings.seed,
-        noise=settings.noise,
-        batch=settings.batch,
-        noise_threads=settings.noise_threads,
+        n=n,
+        n0=n0,
+        seed=seed,
+        noise=noise,
+        batch=batch,
+        noise_threads=noise_threads,
         out=out,
         workers=workers,
         engine=engine,
@@ -313,36 +315,44 @@ def sample(
     )
 
 
-@takes(SampleSettings)
+@verb()
 def decide(
     model: object,
-    data: Any,
+    data: str | os.PathLike[str] | Inputs | DataSet,
     *,
-    sigma: float,
-    radius: float,
-    alpha: float = 0.001,
-    outputs: str | None = None,
-    weights: str | os.PathLike[str] | None = None,
-    part: str | None = None,
-    limit: int | None = None,
+    outputs: Annotated[Literal["logits", "probabilities"] | None, Option(metavar="KIND")] = None,
+    weights: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FILE")] = None,
+    part: Literal["train", "test"] | None = None,
+    limit: Annotated[int | None, COUNT] = None,
+    every: Annotated[int, COUNT] = 1,
+    resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
+    crop: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
+    sigma: Annotated[float, Takes("positive"), Option(metavar="S")],
+    radius: Annotated[float, Range(0), Option("--decide-radius", "R")],
+    alpha: Annotated[float, Takes("failure")] = 0.001,
+    n: Annotated[int, Range(1, 2**31 - 1), Option("-n")] = 100_000,
+    n0: Annotated[int, Range(1, 2**31 - 1)] = 100,
+    seed: Annotated[int, Range(0, 2**64 - 1)] = 0,
+    noise: Literal["gaussian", "exact"] = "gaussian",
+    batch: Annotated[int, BATCH] = 500,
+    device: Annotated[str, Takes("text"), Option(metavar="D")] = "auto",
+    noise_threads: Annotated[int | None, Range(0, 1024)] = None,
     progress: Progress = SILENT,
-    settings: SampleSettings,
 ) -> Decisions:
     """Sample each input only until it is clear whether its certified radius is above ``radius``, at most n times.
 
-    Keywords beside those below are the fields of :class:`SampleSettings`. The claim is that of
-    :func:`certcal.smoothing.decide`.
+    The claim is that of :func:`certcal.smoothing.decide`.
 
     Parameters
     ----------
-    model, data, sigma, outputs, weights, part, limit, progress
+    model, data, outputs, weights, part, limit, every, resize, crop, sigma
         As for :func:`certcal.sample`.
     radius
-        The radius in question.
+        Sample only until it is decided whether each input's certified radius exceeds R, at most n times.
     alpha
-        Probability that a verdict on a sample is wrong.
-    settings
-        All settings at once.
+        Failure probability of each decision. Default: 0.001.
+    n, n0, seed, noise, batch, device, noise_threads, progress
+        As for :func:`certcal.sample`.
 
     Examples
     --------
@@ -351,22 +361,24 @@ def decide(
     >>> certcal.decide(model, ([[1.0], [0.1]], [0, 0]), sigma=0.5, radius=0.5).decision.tolist()
     ['above', 'below']
     """
+    asked = locals()
     from certcal.smoothing import decide as draw
 
-    network, opened = _opened(model, data, outputs, weights, part, limit, settings, progress, settings.device)
+    opened = open_data(data, asked)
+    network = open_model(model, asked, device)
     progress.stage("deciding", len(opened.inputs))
     found = draw(
         network,
         opened.inputs,
         sigma=sigma,
         radius=radius,
-        budget=settings.n,
+        budget=n,
         alpha=alpha,
-        n0=settings.n0,
-        seed=settings.seed,
-        noise=settings.noise,
-        batch=settings.batch,
-        noise_threads=settings.noise_threads,
+        n0=n0,
+        seed=seed,
+        noise=noise,
+        batch=batch,
+        noise_threads=noise_threads,
         progress=_told(progress),
     )
     return replace(found, source=opened.name, index=opened.settings.every * found.index)
@@ -385,28 +397,6 @@ def _here_and_there(device: str, gpus: float | None) -> tuple[str, str | None]:
     if kind == "cuda" and not gpus:
         raise InputError("a worker was promised none, and 'cuda' is the device", argument="gpus", remedy="give 1")
     return device if device == "cpu" else "auto", device
-
-
-def _opened(
-    model: object,
-    data: Any,
-    outputs: Any,
-    weights: Any,
-    part: Any,
-    limit: int | None,
-    how: DataSettings,
-    progress: Progress,
-    device: str,
-) -> tuple[Model, OpenedInputs]:
-    """The model, and the inputs and labels."""
-    from certcal.models import load, wrap
-
-    progress.stage("reading")
-    opened = open_inputs(data, part=part, limit=limit, every=how.every, resize=how.resize, crop=how.crop)
-    progress.stage("loading the model")
-    if isinstance(model, str | os.PathLike):
-        return load(cast("str", model), outputs, weights=weights, device=device), opened
-    return wrap(model, outputs, device=device), opened
 
 
 def _told(progress: Progress, stage: str | None = None) -> Callable[[int, int], None]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +13,23 @@ from numpy.typing import NDArray
 import certcal
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import counted_from_one, setting, takes
+from certcal._base.signature import Option, Range, Takes, gather, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate
 from certcal.data import (
     METADATA,
-    DataSettings,
+    ArrowStream,
+    FrameLike,
+    Inputs,
     IntervalOrigin,
     columns_as_table,
     intervals_as_parquet,
     is_table,
-    open_inputs,
     read_features,
 )
 from certcal.result import Result
 from certcal.verbs.certification import INTERVALS
+from certcal.verbs.model_and_data import COUNT, SIDE, DataSet, named, open_data, open_model
 from certcal.verdict import Candidate
 from certcal.verification import InputBox, Verified
 from certcal.verification.boxes import short
@@ -38,44 +40,28 @@ if TYPE_CHECKING:
     from certcal.worst_case import CertifiedSummary, WorstCase
 
 PIECE = 20_000
-BUDGET = 100
 _SWEEPS = 20
 _MOST_SEARCHED = 200_000
 
 
 @dataclass(frozen=True)
-class VerifySettings(DataSettings):
-    """How far inputs may move, how long bounds are tightened, and what is claimed of them.
+class VerifySettings:
+    """What :func:`verify` was asked; ``verify(model, data, box, **vars(settings))`` asks it again."""
 
-    Examples
-    --------
-    >>> VerifySettings(epsilon=[0.2, 0.1, 0.2]).epsilon
-    (0.1, 0.2)
-    """
-
-    epsilon: tuple[float, ...] = setting(
-        (1.0,),
-        "Multiples of the amounts of the box, each verified.",
-        "distance",
-        many=True,
-        metavar="E",
-        zero=True,
-    )
-    budget: int = setting(
-        BUDGET,
-        "Boxes into which each sample's box may be split to tighten its bounds, or neurons of each layer of a network "
-        "with bounds of their own; 0 for the first bounds only.",
-        "whole",
-        least=0,
-        most=10_000_000,
-    )
-    attack: bool = setting(True, "Also search the box for scores that are reached.", "flag")
-    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
-    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
-    delta: float = setting(0.05, "Failure probability of each population bound.", "failure")
+    label: str | None
+    part: str | None
+    limit: int | None
+    every: int
+    resize: int | None
+    crop: int | None
+    epsilon: tuple[float, ...]
+    budget: int
+    attack: bool
+    bins: int
+    closed: str
+    delta: float
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         object.__setattr__(self, "epsilon", tuple(sorted(set(self.epsilon))))
         if not self.epsilon:
             raise InputError("there is none", argument="epsilon", remedy="give at least one")
@@ -302,25 +288,30 @@ class Verification(Result):
         return intervals_as_parquet(self.intervals(), self.origin)
 
 
-@takes(VerifySettings)
+@verb()
 def verify(
-    model: Any,
-    data: Any,
-    box: Any = None,
+    model: object,
+    data: str | os.PathLike[str] | Inputs | Mapping[str, Any] | FrameLike | ArrowStream | DataSet,
+    box: float | Mapping[str, float | str] | InputBox | None = None,
     *,
-    outputs: Any = None,
-    weights: str | os.PathLike[str] | None = None,
-    label: str | None = None,
-    part: Any = None,
-    limit: int | None = None,
+    outputs: Annotated[Literal["logits", "probabilities"] | None, Option(metavar="KIND")] = None,
+    weights: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FILE")] = None,
+    label: Annotated[str | None, Takes("text"), Option(metavar="COLUMN")] = None,
+    part: Literal["train", "test"] | None = None,
+    limit: Annotated[int | None, COUNT] = None,
+    every: Annotated[int, COUNT] = 1,
+    resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
+    crop: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
+    epsilon: Annotated[float | Iterable[float], Takes("distance", zero=True), Option(metavar="E")] = 1.0,
+    budget: Annotated[int, Range(0, 10_000_000)] = 100,
+    attack: bool = True,
+    bins: Annotated[int, Range(1, 10_000)] = 15,
+    closed: Literal["left", "right"] = "left",
+    delta: Annotated[float, Takes("failure")] = 0.05,
     source: str | None = None,
     progress: Progress = SILENT,
-    settings: VerifySettings,
 ) -> Verification:
     """Bound a model's scores over everything that its inputs may become, without noise, and certify their calibration.
-
-    Keywords beside those below are the fields of :class:`VerifySettings`: epsilon, budget, attack, bins, closed, delta;
-    every, resize and crop.
 
     Parameters
     ----------
@@ -336,18 +327,41 @@ def verify(
         What may change: an :class:`~certcal.verification.InputBox`, amounts by feature, or one number for all features,
         in units of their standard deviations for tables and as it is for other inputs. By default one standard
         deviation, which is for use with ``epsilon``.
-    outputs, weights
-        As for :func:`certcal.models.load`.
+    outputs
+        Model outputs: logits or probabilities. Default: as the model file says.
+    weights
+        Weights of the network: .safetensors, or a checkpoint (.pth .pth.tar .pt .ckpt .bin).
     label
-        The column of labels, where its name does not say it.
-    part, limit
-        Of data in two parts "train" or "test"; only the first so many samples.
+        Column of the labels in a table of features.
+
+        By default the one whose name says it.
+    part
+        Split of the data. Default: test.
+    limit
+        Verify the first N samples. Default: all.
+    every
+        Use samples 0, N, 2N, … of the data; Cohen et al. take N = 20 on CIFAR-10.
+    resize
+        Resize images of a folder: pixels of the shorter side. Needed if sizes differ.
+    crop
+        Crop the centre of images of a folder: pixels of both sides. Needed if shapes differ.
+    epsilon
+        Multiples of the amounts of the box, each verified.
+    budget
+        Boxes into which each sample's box may be split to tighten its bounds, or neurons of each layer of a network
+        with bounds of their own; 0 for the first bounds only.
+    attack
+        Also search the box for scores that are reached.
+    bins
+        Number of bins of the calibration error.
+    closed
+        Closed end of each bin.
+    delta
+        Failure probability of each population bound.
     source
         What is verified, in a few words.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once.
 
     Examples
     --------
@@ -360,40 +374,36 @@ def verify(
     >>> [line.epsilon for line in v], certcal.certify(v).radii
     ([0.5, 1.0], (0.5, 1.0))
     """
-    from certcal.models import load, wrap
-
-    progress.stage("loading the model")
-    named = isinstance(model, str | os.PathLike)
-    found = load(os.fspath(cast("str", model)), outputs, weights=weights) if named else wrap(model, outputs)
+    given = locals()
+    asked = gather(VerifySettings, given)
+    found = open_model(model, given)
     kind = kind_of(found)
     verifier = kind.make(found)
     tabular = kind.tabular or is_table(data)
     around = _box(box, tabular=tabular)
-    progress.stage("reading")
-    rows, labels, names, columns, name, placed = _opened(data, tabular, verifier, around, label, part, limit, settings)
+    rows, labels, names, columns, name, placed = _read_rows(data, tabular, verifier, around, given)
     if labels.max(initial=0) >= verifier.classes:
         worst = int(np.argmax(labels))
         reason = f"the label of sample {worst} is {labels[worst]}, and the model has {verifier.classes} classes"
         raise InputError(reason, argument="data", remedy="number the classes as the model does, from 0")
     changes = around.on(rows, names, columns)
-    progress.stage("verifying", len(rows) * len(settings.epsilon))
-    parts = [_piece(verifier, changes, start, settings, progress) for start in range(0, len(rows), PIECE)]
+    progress.stage("verifying", len(rows) * len(asked.epsilon))
+    parts = [_piece(verifier, changes, start, asked, progress) for start in range(0, len(rows), PIECE)]
     predicted, score = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     binary = verifier.classes == 2
     correct = np.asarray(labels if binary else np.equal(predicted, labels), np.uint8)
     progress.stage("certifying")
     lines = [
-        _line(epsilon, _together([part[2][k] for part in parts]), correct, score, binary, settings)
-        for k, epsilon in enumerate(settings.epsilon)
+        _line(epsilon, _together([part[2][k] for part in parts]), correct, score, binary, asked)
+        for k, epsilon in enumerate(asked.epsilon)
     ]
     assumptions = ["every input stays inside its box", *around.conditions]
     if around.uses_deviations:
         assumptions.append("the amounts, in standard deviations of these samples, are taken as given")
-    text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {_sizes(around, settings)}"
+    text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {_sizes(around, asked)}"
     text += "; columns by position" if placed else ""
-    shown = f"{model if named else verifier.description} on {name}"
     return Verification(
-        source or shown,
+        source or named(model, verifier.description, name),
         {"model": verifier.description, "data": name, "method": verifier.method, "classes": verifier.classes},
         text,
         around,
@@ -402,7 +412,7 @@ def verify(
         score,
         binary,
         tuple(assumptions),
-        settings,
+        asked,
     )
 
 
@@ -423,28 +433,21 @@ def _box(box: Any, *, tabular: bool) -> InputBox:
     return InputBox(box)
 
 
-def _opened(
-    data: Any,
-    tabular: bool,
-    verifier: Verifier,
-    box: InputBox,
-    label: str | None,
-    part: Any,
-    limit: int | None,
-    settings: VerifySettings,
+def _read_rows(
+    data: Any, tabular: bool, verifier: Verifier, box: InputBox, asked: Mapping[str, Any]
 ) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...], Mapping[str, Any], str, bool]:
     """Rows, labels, names, further columns and the data's name; and whether named columns go by position."""
-    some = counted_from_one("limit", limit)
     if not tabular:
-        if label is not None:
+        if asked["label"] is not None:
             raise InputError("it is for tables of features", argument="label", remedy="leave it out")
-        how = {each.name: getattr(settings, each.name) for each in fields(DataSettings)}
-        opened = open_inputs(data, part=part, limit=some, **how)
+        opened = open_data(data, asked)
         inputs = opened.inputs.in_memory()
         return np.asarray(inputs.inputs), inputs.labels, (), dict[str, Any](), opened.name, False
-    if part is not None:
+    if asked["part"] is not None:
         raise InputError("it is for data in two parts", argument="part", remedy="leave it out")
-    features = read_features(data, label=label, beside=box.columns).subset(every=settings.every, limit=some)
+    asked["progress"].stage("reading")
+    features = read_features(data, label=asked["label"], beside=box.columns)
+    features = features.subset(every=asked["every"], limit=asked["limit"])
     name = os.fspath(cast("str", data)) if isinstance(data, str | os.PathLike) else "data"
     ordered = features.in_order(verifier.names)
     placed, used = ordered is None and bool(features.names), ordered or features
