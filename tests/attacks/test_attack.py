@@ -12,14 +12,14 @@ import torch
 
 import certcal
 from certcal import InputError
-from certcal._base.attack_methods import AttackEntry
+from certcal._base.signature import specs_of
 from certcal.attacks import Ace, AttackMethod, OneStepAce, Pgd, StoppingAce
 from certcal.claims import Estimate
 from certcal.data import read_inputs
 from certcal.metrics import ece, equal_mass_ece, nll
 from certcal.report.document import Heading
 from certcal.report.numbers import number
-from certcal.verbs.attack import ATTACKS, Attack, _named
+from certcal.verbs.attack import ATTACKS, Attack, _method_of_name
 from tests.attacks.conftest import Trained
 from tests.attacks.small import ace
 from tests.report.attacked import attack_result
@@ -44,7 +44,7 @@ def test_there_is_a_row_for_every_attack_and_distance_smallest_first(found: Atta
 
 
 def test_every_name_stands_for_the_attack_that_is_called_so() -> None:
-    made = [_named(name, 7) for name in ATTACKS]
+    made = [_method_of_name(name, 7) for name in ATTACKS]
     assert [each.key for each in made] == list(ATTACKS)
     aims = [(eta, omega) for omega in ("true", "predicted") for eta in (-1, 1)]
     stopping = [StoppingAce(eta, omega, 7) for eta, omega in aims]
@@ -52,14 +52,10 @@ def test_every_name_stands_for_the_attack_that_is_called_so() -> None:
     assert all(isinstance(each, AttackMethod) for each in (*made, Pgd()))
 
 
-def test_an_entry_is_all_that_a_name_takes(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = AttackEntry("labels", "Pgd", "change labels", {"scale": 2.0}, usual=False)
-    monkeypatch.setitem(ATTACKS, "labels", entry)
-    assert _named("labels", 7) == Pgd(7, 2.0)
-    (row,) = run_own(trained, "labels", steps=2)
-    assert row.name == "PGD"
-    with pytest.raises(InputError, match=r"is not one of minus-true, .*, labels"):
-        run_own(trained, "label")
+def test_the_signature_names_every_attack_and_its_help_says_what_each_does() -> None:
+    spec = specs_of(certcal.attack)["attacks"]
+    assert spec.choices == tuple(ATTACKS)
+    assert all(f"{name} ({entry.help})" in spec.help for name, entry in ATTACKS.items())
 
 
 def test_no_attack_changes_a_label_or_the_accuracy(found: Attack) -> None:
@@ -268,9 +264,9 @@ def test_an_attack_that_returns_what_it_may_not_is_refused(trained: Trained, mak
     [
         ({"epsilon": ()}, "epsilon: "),
         ({"epsilon": (0.1, -0.1)}, "epsilon: "),
-        ({"epsilon": "8/255"}, "epsilon: '8/255' is not a distance"),
+        ({"epsilon": "8/255"}, "epsilon: '8/255' is not a number"),
         ({"attacks": ()}, "attacks: there is none"),
-        ({"attacks": "+1"}, r"attacks: '\+1' is not one of minus-true"),
+        ({"attacks": "+1"}, r"attacks: '\+1' is not one of 'minus-true'"),
         ({"attacks": [Entropy]}, "an attack is the class Entropy; pass an object with a name and run"),
         ({"attacks": [3]}, "an attack is of type int"),
         ({"attacks": [Entropy(1), Entropy(2)]}, "attacks: two are called 'entropy'"),

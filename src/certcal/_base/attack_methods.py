@@ -21,15 +21,12 @@ class AttackEntry:
         What it does, in a few words.
     parameters
         Those that the name stands for.
-    usual
-        Whether it is run when none is asked for.
     """
 
     name: str
     kind: str
     help: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    usual: bool = True
 
 
 _OWN = (
@@ -43,17 +40,15 @@ _OWN = (
         "one-step",
         "OneStepAce",
         "one gradient step: down where the prediction is right, up where it is wrong",
-        usual=False,
     ),
 )
 
 # As published, ending where the label would change: for comparisons with the paper's numbers.
 _STOPPING = tuple(
-    AttackEntry(f"stopping-{each.name}", "StoppingAce", f"{each.name} as published", each.parameters, usual=False)
+    AttackEntry(f"stopping-{each.name}", "StoppingAce", f"{each.name} as published", each.parameters)
     for each in _OWN
     if each.kind == "Ace"
 )
 _ENTRIES = (*_OWN, *_STOPPING)
 
 ATTACKS: dict[str, AttackEntry] = {each.name: each for each in _ENTRIES}
-USUAL = tuple(each.name for each in _ENTRIES if each.usual)

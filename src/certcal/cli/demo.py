@@ -94,7 +94,7 @@ def _try_digits(keep: str | None, progress: Progress) -> tuple[Any, ...]:
         out = Path(folder) / "run" if keep is None else Path(folder)
         run = certcal.sample(model, test, sigma=sigma, n=DRAWS, batch=2000, out=out, progress=progress)
         certified = certcal.certify(run, progress=progress)
-        radius = certified.at().radius
+        radius = certified.at().radius or 0.0
         recalibrated = certcal.recalibrate(run, radii=radius, tradeoffs=(), source=name, progress=progress)
     described = f"{network.description}. {certified.description}"
     has_torch = find_spec("torch") is not None

@@ -19,7 +19,6 @@ from certcal.claims import Bound, Estimate
 from certcal.data import (
     METADATA,
     ArrowStream,
-    FrameLike,
     Inputs,
     IntervalOrigin,
     columns_as_table,
@@ -291,7 +290,7 @@ class Verification(Result):
 @verb()
 def verify(
     model: object,
-    data: str | os.PathLike[str] | Inputs | Mapping[str, Any] | FrameLike | ArrowStream | DataSet,
+    data: str | os.PathLike[str] | Inputs | DataSet | ArrowStream,
     box: float | Mapping[str, float | str] | InputBox | None = None,
     *,
     outputs: Annotated[Literal["logits", "probabilities"] | None, Option(metavar="KIND")] = None,
