@@ -29,19 +29,6 @@ _LONGEST = 4000  # characters; what is longer was not written here
 class IntervalOrigin:
     """Where intervals come from, in words that change no number.
 
-    Attributes
-    ----------
-    confidence, noise
-        Kind of certificate, such as "tight", and "gaussian" or "exact".
-    assumptions
-        What the intervals rest on, one clause each.
-    recalibration
-        The map that the confidences went through, if they did, and what it was fitted to.
-    samples
-        Fingerprint of the samples of a run, if these are all that were taken from it.
-    run
-        Name of the run whose first samples these are, numbered from 0, if they are.
-
     Examples
     --------
     >>> origin = IntervalOrigin("tight", "exact", ("inputs lie on k/255",))
@@ -49,12 +36,12 @@ class IntervalOrigin:
     (True, None)
     """
 
-    confidence: str
-    noise: str
-    assumptions: tuple[str, ...] = ()
-    recalibration: str | None = None
-    samples: str | None = None
-    run: str | None = None
+    confidence: str  # kind of certificate, such as "tight"
+    noise: str  # "gaussian" or "exact"
+    assumptions: tuple[str, ...] = ()  # what the intervals rest on, one clause each
+    recalibration: str | None = None  # the map that the confidences went through, and what it was fitted to
+    samples: str | None = None  # fingerprint of the samples of a run, if these are all that were taken from it
+    run: str | None = None  # name of the run whose first samples these are, numbered from 0
 
     @property
     def description(self) -> str:

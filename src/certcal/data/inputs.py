@@ -29,16 +29,6 @@ _PIXELS = np.arange(256, dtype=np.float32) / np.float32(255)
 class Inputs:
     """Inputs of a model and their true classes. Arrays cannot be written to, so the fingerprint stays true.
 
-    Attributes
-    ----------
-    inputs
-        float32, one entry per sample along the first axis: a C-contiguous array, or :class:`Rows`, which are read when
-        they are indexed (``data.inputs[:10]``) and are never all in memory.
-    labels
-        True classes from 0, int64.
-    class_names
-        What the classes 0, 1, … are called, where the data says so; empty otherwise.
-
     Examples
     --------
     >>> data = Inputs.from_arrays(np.array([[[0, 255]], [[51, 102]]], np.uint8), [1, 0])
@@ -46,9 +36,11 @@ class Inputs:
     (2, (2, 1, 2), dtype('float32'), 'k/255')
     """
 
+    # One entry per sample along the first axis: a C-contiguous array, or Rows, which are read when they are indexed
+    # (data.inputs[:10]) and are never all in memory.
     inputs: NDArray[np.float32] | Rows
-    labels: NDArray[np.int64]
-    class_names: tuple[str, ...] = ()
+    labels: NDArray[np.int64]  # true classes from 0
+    class_names: tuple[str, ...] = ()  # what the classes 0, 1, … are called, where the data says so
 
     def __len__(self) -> int:
         return self.labels.size
@@ -179,15 +171,6 @@ def _are_pixels(block: NDArray[np.float32]) -> bool:
 class Parts:
     """Inputs to train on, and perhaps others to test on.
 
-    Attributes
-    ----------
-    name
-        A short name.
-    title
-        What the data is called in a sentence.
-    train, test
-        The two parts; ``test`` is None where there is nothing to test on.
-
     Examples
     --------
     >>> Parts("rows", "Some rows", Inputs.from_arrays([[0.5, 1.5, 2.5]], [0]), None).description
@@ -195,7 +178,7 @@ class Parts:
     """
 
     name: str
-    title: str
+    title: str  # what the data is called in a sentence
     train: Inputs
     test: Inputs | None
 
@@ -235,7 +218,7 @@ def check_part(part: Any) -> None:
         raise InputError(f"it is {part!r}", argument="part", remedy="pass 'train' or 'test'")
 
 
-def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
+def read_part(readers: Readers, part: Part | None, source: Path) -> Inputs:
     """The part that is asked for; without asking, all there is, if it is not divided."""
     if part in readers:
         return readers[part]()

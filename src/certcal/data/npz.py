@@ -33,12 +33,11 @@ class NpzTable(OpenTable):
         columns: list[TableColumn] = []
         lengths: dict[str, int] = {}
         with _open_archive(file, path) as archive:
-            members = [name for name in archive.namelist() if name.endswith(_NPY)]
-            check_column_count(path, len(members))
-            for member in members:
-                with archive.open(member) as stream:
+            names = _array_names(archive)
+            check_column_count(path, len(names))
+            for name in names:
+                with archive.open(name + _NPY) as stream:
                     shape, dtype, _ = read_header(stream)
-                name = member.removesuffix(_NPY)
                 columns.append(TableColumn(name, _array_kind(shape, dtype)))
                 if columns[-1].kind != "other":
                     lengths[name] = shape[0]
@@ -110,16 +109,18 @@ def _as_column(array: NDArray[Any]) -> NDArray[Any]:
 def array_names(path: Path) -> list[str]:
     """What the arrays of an npz archive are called."""
     with _open_archive(path) as archive:
-        return [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
+        return _array_names(archive)
+
+
+def _array_names(archive: zipfile.ZipFile) -> list[str]:
+    return [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
 
 
 def stored_array(path: Path, name: str) -> tuple[int, int] | None:
     """Where an array begins in the archive and its bytes, if it lies there as it is: neither packed nor by column."""
     with _open_archive(path) as archive:
-        _check_member(archive, path, name)
+        shape, dtype, by_column, _ = _check_member(archive, path, name)
         member = archive.getinfo(name + _NPY)
-        with archive.open(member) as stream:
-            shape, dtype, by_column = read_header(stream)
         if member.compress_type != zipfile.ZIP_STORED or dtype.kind not in "biuf" or (by_column and len(shape) > 1):
             return None
         with open_regular(path) as stream:
@@ -131,7 +132,7 @@ def stored_array(path: Path, name: str) -> tuple[int, int] | None:
 def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str | None = None) -> dict[str, Any]:
     """Arrays of an npz archive by name, of any shape."""
     with _open_archive(path) as archive:
-        there = [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
+        there = _array_names(archive)
         for name in names:
             if name not in there:
                 listed = ", ".join(map(repr, there[:20])) or "none"
@@ -148,17 +149,17 @@ def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str 
 
 def _read_member(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
     """One array, after a look at its header: no objects, and no more than there is."""
-    check_memory(path, _check_member(archive, path, name), _IN_PIECES)
+    check_memory(path, _check_member(archive, path, name)[-1], _IN_PIECES)
     with archive.open(name + _NPY) as stream:
         array = np.lib.format.read_array(stream, allow_pickle=False)
     _check_text(path, name, array)
     return array
 
 
-def _check_member(archive: zipfile.ZipFile, path: Path, name: str) -> int:
-    """The size of an array; objects, entries without a size, of which a file can hold any number, and lies refused."""
+def _check_member(archive: zipfile.ZipFile, path: Path, name: str) -> tuple[tuple[int, ...], np.dtype[Any], bool, int]:
+    """Header and bytes of an array. Refused: objects, entries without a size (any number fits a file), and lies."""
     with archive.open(name + _NPY) as stream:
-        shape, dtype, _ = read_header(stream)
+        shape, dtype, by_column = read_header(stream)
         promised = stream.tell() + math.prod(shape) * dtype.itemsize
     if dtype.hasobject:
         raise InputError(
@@ -171,7 +172,7 @@ def _check_member(archive: zipfile.ZipFile, path: Path, name: str) -> int:
         raise InputError(
             f"{path}: array {name!r} has {there} bytes where its header says {promised}; copy or write the file again"
         )
-    return promised
+    return shape, dtype, by_column, promised
 
 
 def _check_text(path: Path, name: str, array: NDArray[Any]) -> None:

@@ -16,7 +16,7 @@ from certcal._base.settings import Settings, setting
 from certcal.data.datasets import dataset_inputs, is_dataset, is_named, named_dataset
 from certcal.data.features import LABEL, table_inputs
 from certcal.data.formats import file_ends, local_file
-from certcal.data.inputs import PARTS, Inputs, Part, Parts, Readers, Split, check_part, chosen
+from certcal.data.inputs import PARTS, Inputs, Part, Parts, Readers, Split, check_part, read_part
 from certcal.data.pieces import in_file
 from certcal.data.rows import Rows, npy_source
 from certcal.data.schema import Resolver
@@ -114,7 +114,7 @@ def read_inputs(
     """
     check_part(part)
     how = DataSettings(resize=resize, crop=crop)
-    return chosen(input_parts(Path(path), label, how), part, Path(path)).in_memory()
+    return read_part(input_parts(Path(path), label, how), part, Path(path)).in_memory()
 
 
 def input_parts(path: Path, label: str | None = None, how: DataSettings = DataSettings()) -> Readers:  # noqa: B008
@@ -234,31 +234,33 @@ def read_split(
     >>> read_split("digits").description
     "scikit-learn's handwritten digits: 898 images of 8 by 8 to train on, 899 others to test on"
     """
-    how = DataSettings(resize=resize, crop=crop)
+    how, text = DataSettings(resize=resize, crop=crop), str(source)
+    readers = _readers(text, how)
     if source in NAMED:
-        _refuse_preparing(how)
-        return _named_split(str(source))
-
-    def held(inputs: Inputs) -> Inputs:
-        return inputs.in_memory() if in_memory else inputs
-
-    path, name = Path(source), str(source)
-    if is_named(name):
-        _refuse_preparing(how)
-        return Parts(name, name, held(named_dataset(name)), None)
-    readers = input_parts(path, how=how)
+        return _named_split(text)
+    name = text if is_named(text) else Path(source).resolve().name or text
     if "train" not in readers and None not in readers:
-        raise InputError(f"{path}: there is no training data, only a test part; add a training part")
-    name = path.resolve().name or str(path)
-    if "train" not in readers or "test" not in readers:
-        return Parts(name, name, held(readers["train" if "train" in readers else None]()), None)
-    train, test = held(readers["train"]()), held(readers["test"]())
-    if train.inputs.shape[1:] != test.inputs.shape[1:]:
+        raise InputError(f"{Path(source)}: there is no training data, only a test part; add a training part")
+    parts = ("train", "test") if readers.keys() >= set(PARTS) else ("train" if "train" in readers else None,)
+    train, *others = (inputs.in_memory() if in_memory else inputs for inputs in (readers[part]() for part in parts))
+    if not others:
+        return Parts(name, name, train, None)
+    if train.inputs.shape[1:] != others[0].inputs.shape[1:]:
         raise InputError(
-            f"{path}: training samples have shape {train.inputs.shape[1:]} and test samples "
-            f"{test.inputs.shape[1:]}; give them the same shape"
+            f"{Path(source)}: training samples have shape {train.inputs.shape[1:]} and test samples "
+            f"{others[0].inputs.shape[1:]}; give them the same shape"
         )
-    return Split(name, name, train, test)
+    return Split(name, name, train, others[0])
+
+
+def _readers(source: str, how: DataSettings) -> Readers:
+    """How to read each part of data by name, of a file or of a folder."""
+    if source not in NAMED and not is_named(source):
+        return input_parts(Path(source), how=how)
+    _refuse_preparing(how)
+    if is_named(source):
+        return {None: partial(named_dataset, source)}
+    return {"train": lambda: _named_split(source).train, "test": lambda: _named_split(source).test}
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +314,10 @@ def open_inputs(
     how = DataSettings(every=every, resize=resize, crop=crop)
     if isinstance(source, str | os.PathLike):
         name = str(Path(source)) if isinstance(source, os.PathLike) else source  # pyright: ignore
-        found, part = _read_part(name, part, how)
+        readers = _readers(name, how)
+        if part is None:
+            part = next((each for each in ("test", "train") if each in readers), None)
+        found = read_part(readers, part, Path(name))
     else:
         if part is not None:
             raise InputError("it is for data by name or from files", argument="part", remedy="leave it out")
@@ -325,21 +330,6 @@ def open_inputs(
             f"it is {limit}, but {name} holds {there} samples{chosen}", argument="limit", remedy="give at most that"
         )
     return OpenedInputs(found.subset(every=how.every, limit=limit), name, part, how)
-
-
-def _read_part(source: str, part: Any, how: DataSettings) -> tuple[Inputs, Any]:
-    if is_named(source):
-        if part is not None:
-            raise InputError("it is for data in two parts", argument="part", remedy="leave it out")
-        _refuse_preparing(how)
-        return named_dataset(source), None
-    if source in NAMED:
-        _refuse_preparing(how)
-    readers: Any = dict.fromkeys(PARTS) if source in NAMED else input_parts(Path(source), how=how)
-    part = next((each for each in ("test", "train") if each in readers), None) if part is None else part
-    if source in NAMED:
-        return getattr(_named_split(source), part), part
-    return chosen(readers, part, Path(source)), part
 
 
 def _inputs_of(source: Any) -> Inputs:

@@ -26,23 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LoadedTable:
-    """Predictions read from a file, with what was taken for what.
-
-    Attributes
-    ----------
-    path, layout
-        The file, and which columns were used.
-    predictions
-        All of them.
-    group_names, group_codes
-        Distinct values of the group column in natural order, and the place of each sample's; empty and None without.
-    """
+    """Predictions read from a file, with what was taken for what."""
 
     path: Path
     layout: Layout
     predictions: Predictions
-    group_names: tuple[str, ...] = ()
-    group_codes: NDArray[np.int64] | None = None
+    group_names: tuple[str, ...] = ()  # distinct values of the group column, in natural order
+    group_codes: NDArray[np.int64] | None = None  # the place of each sample's among them
 
     def groups(self) -> Iterator[tuple[str, Predictions]]:
         """Each group's name and predictions."""
@@ -304,15 +294,7 @@ def _located(text: str, layout: Layout, first_row: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class LoadedScores:
-    """Scores read from a table without labels, with what was taken for what. Nothing can be measured on them.
-
-    Attributes
-    ----------
-    path, layout
-        The file, and which columns were used.
-    kind, confidence, probabilities, logits, sample_weight
-        As those of :class:`certcal.Predictions`.
-    """
+    """Scores read from a table without labels, as :class:`certcal.Predictions` has them; nothing can be measured."""
 
     path: Path
     layout: Layout

@@ -23,31 +23,21 @@ _AT_ONCE = 1 << 20  # rows of a few numbers that are read together, at most
 
 
 class RowSource(Protocol):
-    """Where inputs come from.
-
-    Attributes
-    ----------
-    shape
-        Of all inputs: their number, then that of one.
-    name
-        What a complaint begins with, such as a path; empty for what was handed over in Python.
-    portable
-        Whether a worker that sees the same files can read by itself: such a source travels, and others stay here.
-    """
+    """Where inputs come from."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of all inputs."""
+        """Number of inputs, then the shape of one."""
         ...
 
     @property
     def name(self) -> str:
-        """What a complaint begins with."""
+        """What a complaint begins with, such as a path; empty for what was handed over in Python."""
         ...
 
     @property
     def portable(self) -> bool:
-        """Whether workers can read by themselves."""
+        """Whether a worker that sees the same files can read by itself: such a source travels, and others stay."""
         ...
 
     def read(self, rows: NDArray[np.int64]) -> NDArray[Any]:

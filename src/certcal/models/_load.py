@@ -325,25 +325,14 @@ def _refuse_moving(model: Model, what: str, device: str) -> Model:
 
 @dataclass(frozen=True, eq=False)
 class Differentiable:
-    """A classifier that torch can differentiate.
+    """A classifier that torch can differentiate."""
 
-    Attributes
-    ----------
-    module
-        In evaluation mode, with fixed weights: float32 inputs with the samples along the first axis in, a row per
-        sample and a column per class out. Its failures are :class:`certcal.InputError` of one sentence.
-    outputs
-        ``"probabilities"`` or ``"logits"``: what the module returns.
-    description
-        A few words for people.
-    device
-        Where the module is, and where its inputs must be.
-    """
-
+    # In evaluation mode, with fixed weights: float32 inputs with the samples along the first axis in, a row per sample
+    # and a column per class out. Its failures are certcal.InputError of one sentence.
     module: nn.Module
     outputs: Outputs
     description: str
-    device: str = "cpu"
+    device: str = "cpu"  # where the module is, and where its inputs must be
 
 
 def differentiable(model: object, outputs: Outputs | None = None, *, device: str | None = None) -> Differentiable:

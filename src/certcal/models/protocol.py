@@ -26,27 +26,16 @@ _FILES = (".onnx", ".safetensors", ".json", ".ubj", ".txt")
 class Source:
     """What another process needs to load a model again.
 
-    Attributes
-    ----------
-    name
-        The absolute path of a file, or ``"package.module:name"``.
-    outputs
-        What was declared.
-    weights
-        Absolute path of the weights of a network by name, or None.
-    device
-        Where it computes, as it was asked for: a process elsewhere finds out what "auto" is there.
-
     Examples
     --------
     >>> Source("statistics:mean", "logits").load().description
     'statistics:mean (Python callable)'
     """
 
-    name: str
-    outputs: Outputs
-    weights: str | None = None
-    device: str = "auto"
+    name: str  # the absolute path of a file, or "package.module:name"
+    outputs: Outputs  # as declared
+    weights: str | None = None  # absolute path of the weights of a network by name
+    device: str = "auto"  # as it was asked for: a process elsewhere finds out what "auto" is there
 
     def load(self) -> Model:
         """The model, read again."""

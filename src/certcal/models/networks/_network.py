@@ -54,24 +54,14 @@ class Normalize(nn.Module):
 
 
 class Network(nn.Module):
-    """A reference network: logits, and the settings that build it again.
-
-    Attributes
-    ----------
-    outputs
-        ``"logits"``.
-    settings
-        The arguments of the constructor, which ``save_weights`` writes beside the weights.
-    sample_shape
-        Shape of one input.
-    """
+    """A reference network: logits, and the settings that build it again."""
 
     outputs: Outputs = "logits"
 
     def __init__(self, sample_shape: tuple[int, ...], settings: dict[str, Any]) -> None:
         super().__init__()
         self.sample_shape = sample_shape
-        self.settings = settings
+        self.settings = settings  # arguments of the constructor, which save_weights writes beside the weights
 
     @property
     def description(self) -> str:
