@@ -156,7 +156,7 @@ def test_who_and_what_come_in_their_order_in_one_list() -> None:
 
 
 def test_sections_with_equal_or_foreign_titles_have_addresses_of_their_own() -> None:
-    sections = [Section(title, []) for title in ("Bins", "bins!", "残差", "", "Appendix", "Data")]
+    sections = [Section(title, Text("a block")) for title in ("Bins", "bins!", "残差", "", "Appendix", "Data")]
     root = assert_sound(Report("Asked", [], sections, [Section("More", [Text("folded")])]).to_html())
     assert len(root.one("nav").all("a")) == 8
     assert "open" not in root.one("details", class_="fold").attributes

@@ -384,11 +384,17 @@ def flat(blocks: Blocks) -> list[Block]:
     return [each for part in blocks for each in flat(part)] if isinstance(blocks, Iterable) else [blocks]
 
 
+@dataclass(frozen=True, init=False)
 class Section:
     """Blocks under a heading; None stands for a block that is not there, and a report drops an empty section."""
 
+    title: str
+    blocks: Sequence[Block]
+    brief: bool
+    folded: bool
+
     def __init__(self, title: str, blocks: Blocks, brief: bool = False, folded: bool = False) -> None:
-        self.title, self.blocks, self.brief, self.folded = title, flat(blocks), brief, folded
+        vars(self).update(title=title, blocks=flat(blocks), brief=brief, folded=folded)
 
 
 @dataclass(frozen=True)

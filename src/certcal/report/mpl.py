@@ -121,9 +121,9 @@ def draw(charts: Sequence[Chart], ax: Any = None) -> Any:
         raise InputError(
             f"{len(charts)} charts were asked for in one figure; draw from 1 to {_MOST_CHARTS}, or each by its figure()"
         )
-    entries = [_entries(chart) for chart in charts]
+    entries = [_legend_entries(chart) for chart in charts]
     common = all(each == entries[0] for each in entries)
-    sizes = [_inches(chart) for chart in charts]
+    sizes = [_chart_inches(chart) for chart in charts]
     alone = [width > _WIDEST for width, _ in sizes]
     rows: list[list[int]] = []
     for place in range(len(charts)):
@@ -149,9 +149,9 @@ def draw(charts: Sequence[Chart], ax: Any = None) -> Any:
                 part = figure.add_subfigure(grid[row, :] if alone[place] else grid[row, column])
             drawn += _draw_chart(part, charts[place])
             if not common:
-                _add_legend(part, entries[place], _columns(entries[place], own_width[place]))
+                _add_legend(part, entries[place], _legend_columns(entries[place], own_width[place]))
     if common:
-        _add_legend(figure, entries[0], _columns(entries[0], width))
+        _add_legend(figure, entries[0], _legend_columns(entries[0], width))
     _place_words(figure, drawn)
     return figure
 
@@ -167,13 +167,12 @@ def _draw_into(charts: list[Chart], ax: Any) -> Any:
     panel = charts[0].panels[heights.index(max(heights))]
     _draw_panel(ax, panel, title=charts[0].title, clip=True)
     look = {"loc": "best", "frameon": True, "framealpha": 0.9, "edgecolor": "none"}
-    _add_legend(ax, _entries(Chart("", "", [panel])), 1, **look)
+    _add_legend(ax, _legend_entries(Chart("", "", [panel])), 1, **look)
     _place_words(ax.figure, [(ax, panel)])
     return ax.figure
 
 
-def _inches(chart: Chart) -> tuple[float, float]:
-    """Width and height of a chart without its legend."""
+def _chart_inches(chart: Chart) -> tuple[float, float]:
     sizes = [_panel_inches(panel) for panel in chart.panels] or [(0.0, 2.0)]
     width = max(_WIDTHS.get(chart.size, _WIDTHS["normal"]), *(wide for wide, _ in sizes))
     names = [text for panel in chart.panels if isinstance(panel, Panel) for _, text in panel.x.ticks]
@@ -183,7 +182,6 @@ def _inches(chart: Chart) -> tuple[float, float]:
 
 
 def _panel_inches(panel: Any) -> tuple[float, float]:
-    """The least width of a panel, and its height."""
     if isinstance(panel, Panel):
         return 0.0, panel.height * _PIXEL
     if isinstance(panel, Stack):
@@ -215,11 +213,11 @@ def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, c
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
     ax.tick_params(labelsize="small", labelbottom=True)
-    room = _room(ax)[0]
-    above, pad = [_wrapped(title, room)], 6
+    room = _axes_inches(ax)[0]
+    above, pad = [_in_two_lines(title, room)], 6
     if isinstance(panel, Panel):
         ax.grid(axis="y", color="0.9", linewidth=0.6)
-        above.append(_wrapped(panel.title, room))
+        above.append(_in_two_lines(panel.title, room))
         _set_axis(ax, "x", panel.x, numbers=numbers)
         _set_axis(ax, "y", panel.y)
         # The order of marks is the order in which they cover each other.
@@ -238,7 +236,7 @@ def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, c
 
 def _set_axis(ax: Any, name: str, axis: Axis, *, numbers: bool = True) -> None:
     """Ends, ticks and label as they are given; long names stand upright."""
-    room = _room(ax)[name == "y"]
+    room = _axes_inches(ax)[name == "y"]
     texts = [shortened(text, _LONGEST_TICK) for _, text in axis.ticks]
     upright = name == "x" and max(map(len, texts), default=0) * _LETTER * len(texts) > room
     made = getattr(ax, f"{name}axis")
@@ -249,47 +247,43 @@ def _set_axis(ax: Any, name: str, axis: Axis, *, numbers: bool = True) -> None:
     made.set_ticks([], minor=True)
     getattr(ax, f"set_{name}lim")(axis.low, axis.high if axis.high > axis.low else axis.low + 1)
     if numbers:
-        made.set_label_text(_wrapped(axis.label, room), fontsize="small", parse_math=False)
+        made.set_label_text(_in_two_lines(axis.label, room), fontsize="small", parse_math=False)
     else:
         ax.tick_params(labelbottom=False)
 
 
-def _room(ax: Any) -> tuple[float, float]:
-    """About the width and height of axes, in inches."""
+def _axes_inches(ax: Any) -> tuple[float, float]:
     box = ax.get_window_extent()
     return box.width / ax.figure.dpi, box.height / ax.figure.dpi
 
 
-def _wrapped(text: str, inches: float) -> str:
-    """A text in at most two lines."""
+def _in_two_lines(text: str, inches: float) -> str:
     letters = max(9, int(inches / _LETTER))
     lines = textwrap.wrap(shortened(text, 2 * letters), letters, max_lines=2, placeholder="…")
     return "\n".join(lines)
 
 
-def _at(values: Any, axis: Axis) -> Any:
+def _drawn_places(values: Any, axis: Axis) -> Any:
     """Where values are drawn: what is not finite nowhere, what lies beyond an end of the axis there."""
     given = np.asarray(values, dtype=float)
     return np.clip(np.where(np.isfinite(given), given, np.nan), axis.low, axis.high)
 
 
-def _kept(panel: Panel, x: Sequence[Any], y: Sequence[Any], *others: Any) -> list[Any]:
+def _finite_places(panel: Panel, x: Sequence[Any], y: Sequence[Any], *others: Any) -> list[Any]:
     """Places across and up, and what belongs to them, without those that miss one."""
-    found = [*(_at(each, panel.x) for each in x), *(_at(each, panel.y) for each in y)]
+    found = [*(_drawn_places(each, panel.x) for each in x), *(_drawn_places(each, panel.y) for each in y)]
     whole = np.isfinite(found).all(axis=0)
     return [np.asarray(each)[whole] for each in (*found, *others)]
 
 
-def _stroke(look: Look) -> dict[str, Any]:
-    """Colour and dash of a line."""
+def _line_look(look: Look) -> dict[str, Any]:
     if isinstance(look, int):
         series = style(look)
         return {"color": series["color"], "linestyle": series["linestyle"], "linewidth": 1.5}
     return _STROKES.get(look, {"color": "black", "linewidth": 1.2})
 
 
-def _fill(look: Look) -> dict[str, Any]:
-    """Colour and hatch of an area."""
+def _area_look(look: Look) -> dict[str, Any]:
     if isinstance(look, int):
         turn, index = divmod(look, len(COLOURS))
         hatch = HATCHES[(index + turn) % len(HATCHES)]
@@ -297,13 +291,12 @@ def _fill(look: Look) -> dict[str, Any]:
     return {"linewidth": 0.6, **_FILLS.get(look, {"facecolor": "0.8", "edgecolor": "0.3", "hatch": "--"})}
 
 
-def _marked(look: Look) -> dict[str, Any]:
-    """Colour, dash and marker of a line."""
-    return {**_stroke(look), "marker": style(look)["marker"] if isinstance(look, int) else "o", "markersize": 4.5}
+def _marker_look(look: Look) -> dict[str, Any]:
+    return {**_line_look(look), "marker": style(look)["marker"] if isinstance(look, int) else "o", "markersize": 4.5}
 
 
 def _line(ax: Any, mark: Line, panel: Panel, options: dict[str, Any]) -> bool:
-    x, y = _at(mark.x, panel.x), _at(mark.y, panel.y)
+    x, y = _drawn_places(mark.x, panel.x), _drawn_places(mark.y, panel.y)
     whole = np.isfinite(x) & np.isfinite(y)
     marked = np.flatnonzero(whole)
     if not mark.markers:  # a point without neighbours would not be seen
@@ -317,43 +310,43 @@ def _line(ax: Any, mark: Line, panel: Panel, options: dict[str, Any]) -> bool:
     elif mark.steps == "pre" and whole.any():
         x, y, marked = np.append(panel.x.low, x), np.append(y[0], y), marked + 1
     drawstyle = f"steps-{mark.steps}" if mark.steps else "default"
-    look = _marked(mark.look)
+    look = _marker_look(mark.look)
     if mark.marked is None and not (mark.guide and mark.markers):
         ax.plot(x, y, drawstyle=drawstyle, markevery=marked.tolist(), **look, **options)
         return bool(whole.any())
     light = _GUIDE if mark.guide else {}
     ax.plot(x, y, drawstyle=drawstyle, **{**look, "marker": "", **light}, **options)
     if mark.marked is not None:
-        x, y = _at(mark.marked[0], panel.x), _at(mark.marked[1], panel.y)
+        x, y = _drawn_places(mark.marked[0], panel.x), _drawn_places(mark.marked[1], panel.y)
         marked = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     ax.plot(x[marked], y[marked], **{**look, "linestyle": "none"}, **options)
     return bool(whole.any())
 
 
 def _band(ax: Any, mark: Band, panel: Panel, options: dict[str, Any]) -> bool:
-    x, low, high = _at(mark.x, panel.x), _at(mark.low, panel.y), _at(mark.high, panel.y)
+    x, low, high = _drawn_places(mark.x, panel.x), _drawn_places(mark.low, panel.y), _drawn_places(mark.high, panel.y)
     whole = np.isfinite([x, low, high]).all(axis=0)
-    ax.fill_between(x, low, high, where=whole, facecolor=_stroke(mark.look)["color"], alpha=0.18, lw=0, **options)
+    ax.fill_between(x, low, high, where=whole, facecolor=_line_look(mark.look)["color"], alpha=0.18, lw=0, **options)
     return bool(whole.any())
 
 
 def _bars(ax: Any, mark: Bars, panel: Panel, options: dict[str, Any]) -> bool:
-    left, right, start, end = _kept(panel, [mark.left, mark.right], [mark.start, mark.end])
-    look = {**_fill(mark.look), **({"linewidth": 0} if left.size > 60 else {})}
+    left, right, start, end = _finite_places(panel, [mark.left, mark.right], [mark.start, mark.end])
+    look = {**_area_look(mark.look), **({"linewidth": 0} if left.size > 60 else {})}
     ax.bar(left, end - start, right - left, bottom=start, align="edge", **look, **options)
     return left.size > 0
 
 
 def _points(ax: Any, mark: Points, panel: Panel, options: dict[str, Any]) -> bool:
-    x, y, *shades = _kept(panel, [mark.x], [mark.y], *([] if mark.shade is None else [mark.shade]))
+    x, y, *shades = _finite_places(panel, [mark.x], [mark.y], *([] if mark.shade is None else [mark.shade]))
     size = max(1.8, min(4.0, 80 / math.sqrt(max(1, x.size))))
     if not shades or not np.isfinite(shades[0]).any():
-        ax.plot(x, y, **{**_marked(mark.look), "linestyle": "none", "markersize": size}, **options)
+        ax.plot(x, y, **{**_marker_look(mark.look), "linestyle": "none", "markersize": size}, **options)
         return x.size > 0
     scale = import_module("matplotlib").colormaps["cividis_r"].with_extremes(bad="0.75")
     shade = np.ma.masked_invalid(shades[0])
     made = ax.scatter(x, y, s=size**2, c=shade, cmap=scale, linewidths=0, plotnonfinite=True, **options)
-    _scale(ax, made, _wrapped(mark.shade_label, _room(ax)[1]))
+    _scale(ax, made, _in_two_lines(mark.shade_label, _axes_inches(ax)[1]))
     return True
 
 
@@ -366,9 +359,9 @@ def _scale(ax: Any, made: Any, label: str = "") -> None:
 
 def _segments(ax: Any, mark: Segments, panel: Panel, options: dict[str, Any]) -> bool:
     first, start, last, stop = np.asarray(mark.ends, dtype=float).reshape(-1, 4).T
-    first, last, start, stop = _kept(panel, [first, last], [start, stop])
+    first, last, start, stop = _finite_places(panel, [first, last], [start, stop])
     ends = np.stack([first, start, last, stop], axis=1).reshape(-1, 2, 2)
-    lines = import_module("matplotlib.collections").LineCollection(ends, **_stroke(mark.look), **options)
+    lines = import_module("matplotlib.collections").LineCollection(ends, **_line_look(mark.look), **options)
     ax.add_collection(lines, autolim=False)
     return isinstance(mark.look, int) and first.size > 0
 
@@ -377,16 +370,18 @@ def _words(ax: Any, mark: Words, panel: Panel, options: dict[str, Any]) -> bool:
     said = _said(mark, panel)
     look = {"va": "bottom", "fontweight": "bold"} if mark.look == "sign" else {"va": "center"}
     for x, y, text in [] if mark.beside else said:
-        _write(ax, text, (x, y), (0, 2 if mark.look == "sign" else 0), ha="center", zorder=options["zorder"], **look)
+        _write_beside(
+            ax, text, (x, y), (0, 2 if mark.look == "sign" else 0), ha="center", zorder=options["zorder"], **look
+        )
     return bool(said)
 
 
 def _said(mark: Words, panel: Panel) -> list[tuple[float, float, str]]:
-    x, y, texts = _kept(panel, [mark.x], [mark.y], np.array(mark.texts, dtype=object))
+    x, y, texts = _finite_places(panel, [mark.x], [mark.y], np.array(mark.texts, dtype=object))
     return [each for each in zip(x.tolist(), y.tolist(), texts.tolist(), strict=True) if each[2]]
 
 
-def _write(ax: Any, text: str, place: tuple[float, float], offset: tuple[float, float], **look: Any) -> Any:
+def _write_beside(ax: Any, text: str, place: tuple[float, float], offset: tuple[float, float], **look: Any) -> Any:
     """A text next to a place; the offset is in points."""
     look = {"fontsize": "small", "parse_math": False, "annotation_clip": False, **look}
     return ax.annotate(shortened(text, _LONGEST_TICK), place, offset, textcoords="offset points", **look)
@@ -408,7 +403,7 @@ def _place_words(figure: Any, drawn: Sequence[tuple[Any, Any]]) -> None:
             inside = ax.get_window_extent()
             taken = [around(x - 3, y - 3, 6, 6) for x, y in (ax.transData.transform(each[:2]) for each in said)]
             for x, y, text in said:
-                made = _write(ax, text, (x, y), (0, 0), zorder=4)
+                made = _write_beside(ax, text, (x, y), (0, 0), zorder=4)
                 made.set_in_layout(False)
                 for across, up in _SIDES:
                     side = ("center", "left", "right")[(across > 0) - (across < 0)]
@@ -424,19 +419,19 @@ def _place_words(figure: Any, drawn: Sequence[tuple[Any, Any]]) -> None:
 
 def _boxes(ax: Any, mark: Boxes, panel: Panel, options: dict[str, Any]) -> bool:
     middles = np.arange(len(mark.median)) + 0.5
-    x, *values = _kept(panel, [middles], [mark.low, mark.first, mark.median, mark.third, mark.high])
+    x, *values = _finite_places(panel, [middles], [mark.low, mark.first, mark.median, mark.third, mark.high])
     names = ("whislo", "q1", "med", "q3", "whishi")
     stats = [dict(zip(names, each, strict=True)) for each in np.transpose(values).tolist()]
     line = {"color": "black", "linewidth": 1.6}
-    look = {"patch_artist": True, "boxprops": _fill("box"), "medianprops": line, "zorder": options["zorder"]}
+    look = {"patch_artist": True, "boxprops": _area_look("box"), "medianprops": line, "zorder": options["zorder"]}
     ax.bxp(stats, positions=x.tolist(), widths=0.6, showfliers=False, manage_ticks=False, **look)
     return x.size > 0
 
 
 def _cursor(ax: Any, mark: Cursor, panel: Panel, options: dict[str, Any]) -> bool:
-    place = float(_at(mark.x[mark.start], panel.x))
+    place = float(_drawn_places(mark.x[mark.start], panel.x))
     if math.isfinite(place):
-        ax.axvline(place, **_stroke("cursor"), **options)
+        ax.axvline(place, **_line_look("cursor"), **options)
     return False
 
 
@@ -463,13 +458,13 @@ def _stack(ax: Any, stack: Stack) -> None:
     ax.grid(axis="x", color="0.9", linewidth=0.6)
     for place, (name, own, total) in enumerate(zip(stack.names, stack.terms, stack.totals, strict=True)):
         known = {term: value for term, value in own.items() if math.isfinite(value)}
-        ends = _at(np.cumsum([0.0, *known.values()]), stack.axis)
+        ends = _drawn_places(np.cumsum([0.0, *known.values()]), stack.axis)
         for term, start, end in zip(known, ends, ends[1:], strict=False):
-            ax.barh(place, end - start, 0.5, left=start, **_fill(order.index(term)))
-        _write(ax, total, (float(ends[-1]), place), (4, 0), va="center")
+            ax.barh(place, end - start, 0.5, left=start, **_area_look(order.index(term)))
+        _write_beside(ax, total, (float(ends[-1]), place), (4, 0), va="center")
         if above:
-            letters = max(_LONGEST_TICK, int(_room(ax)[0] / _LETTER))
-            made = _write(ax, "", (stack.axis.low, place - 0.25), (0, 2), va="bottom")
+            letters = max(_LONGEST_TICK, int(_axes_inches(ax)[0] / _LETTER))
+            made = _write_beside(ax, "", (stack.axis.low, place - 0.25), (0, 2), va="bottom")
             made.set_text(shortened(name, letters))
     names = ["" if above else shortened(name) for name in stack.names]
     ax.set_yticks(range(len(names)), labels=names, parse_math=False)
@@ -525,13 +520,13 @@ def _graph(ax: Any, graph: Graph) -> None:
         corners.append((last, stop - half))
         ax.add_patch(
             patches.FancyArrowPatch(
-                path=path(corners), arrowstyle="-|>", mutation_scale=10, zorder=2, **_stroke(looks[edge])
+                path=path(corners), arrowstyle="-|>", mutation_scale=10, zorder=2, **_line_look(looks[edge])
             )
         )
     for name, (x, row) in placed.middles.items():
-        look = _fill("top" if name in graph.top else "node")
+        look = _area_look("top" if name in graph.top else "node")
         ax.add_patch(patches.Rectangle((x - _BOX_WIDE / 2, row - half), _BOX_WIDE, _BOX_HIGH, zorder=3, **look))
-        text = _wrapped(name, _BOX_LETTERS * _LETTER)
+        text = _in_two_lines(name, _BOX_LETTERS * _LETTER)
         ax.text(x, row, text, ha="center", va="center", fontsize="small", parse_math=False, zorder=4)
     rows = max(1, len(placed.rows))
     ax.set(xlim=(0, max(1.0, placed.width)), ylim=(rows - 0.5, -0.5))
@@ -544,8 +539,7 @@ _WHOLE: dict[type, Callable[[Any, Any], None]] = {Stack: _stack, Heatmap: _heatm
 _KINDS: dict[type, str] = {Band: "band", Bars: "area", Points: "points", Segments: "stroke"}
 
 
-def _entries(chart: Chart) -> list[_Entry]:
-    """What stands in the legend of a chart: text, kind of sample, and look."""
+def _legend_entries(chart: Chart) -> list[_Entry]:
     found: list[_Entry] = []
     for mark, label in legend_of(chart.panels):
         kind = ("marked" if mark.markers else "stroke") if isinstance(mark, Line) else _KINDS[type(mark)]
@@ -558,23 +552,21 @@ def _entries(chart: Chart) -> list[_Entry]:
     return found
 
 
-def _sample(kind: str, look: Look) -> Any:
-    """A mark as a legend shows it."""
+def _legend_mark(kind: str, look: Look) -> Any:
     patch: Any = import_module("matplotlib.patches").Patch
     line: Any = import_module("matplotlib.lines").Line2D
     if kind == "area":
-        return patch(**_fill(look))
+        return patch(**_area_look(look))
     if kind == "band":
-        return patch(facecolor=_stroke(look)["color"], alpha=0.3, linewidth=0)
+        return patch(facecolor=_line_look(look)["color"], alpha=0.3, linewidth=0)
     if look == "whisker":
         return line([], [], color="black", linestyle="none", marker="|", markersize=9, markeredgewidth=1.2)
     if kind == "stroke":
-        return line([], [], **_stroke(look))
-    return line([], [], **{**_marked(look), **({"linestyle": "none"} if kind == "points" else {})})
+        return line([], [], **_line_look(look))
+    return line([], [], **{**_marker_look(look), **({"linestyle": "none"} if kind == "points" else {})})
 
 
-def _columns(entries: Sequence[_Entry], width: float) -> int:
-    """As many columns of a legend as there is room for."""
+def _legend_columns(entries: Sequence[_Entry], width: float) -> int:
     sizes = [len(shortened(label)) * _LETTER + 0.6 for label, _, _ in entries]
     rows = 1
     while rows < len(sizes) and sum(max(sizes[at : at + rows]) for at in range(0, len(sizes), rows)) > width:
@@ -583,7 +575,7 @@ def _columns(entries: Sequence[_Entry], width: float) -> int:
 
 
 def _legend_height(entries: Sequence[_Entry], width: float) -> float:
-    return math.ceil(len(entries) / _columns(entries, width)) * _ROW + 0.1
+    return math.ceil(len(entries) / _legend_columns(entries, width)) * _ROW + 0.1
 
 
 def _add_legend(place: Any, entries: Sequence[_Entry], columns: int, **options: Any) -> None:
@@ -593,7 +585,7 @@ def _add_legend(place: Any, entries: Sequence[_Entry], columns: int, **options: 
     look = {"loc": "outside lower center", "ncols": columns, "fontsize": "small", "frameon": False, **options}
     # The names are set below, since some would be read as commands.
     numbers = [str(number) for number in range(len(entries))]
-    made = place.legend([_sample(kind, its) for _, kind, its in entries], numbers, **look)
+    made = place.legend([_legend_mark(kind, its) for _, kind, its in entries], numbers, **look)
     for text, (label, _, _) in zip(made.get_texts(), entries, strict=True):
         text.set_parse_math(False)
         text.set_text(shortened(label))
@@ -605,13 +597,13 @@ def new_figure(**options: Any) -> Any:
         base = import_module("matplotlib.figure").Figure
     except ImportError as error:
         raise InputError("figures need matplotlib; run: pip install 'certcal[report]'") from error
-    figure = _shown(base)(**options)
+    figure = _notebook_figure(base)(**options)
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08)  # inches
     return figure
 
 
 @cache
-def _shown(base: Any) -> Any:
+def _notebook_figure(base: Any) -> Any:
     """A class of figures with the picture that notebooks ask for."""
 
     class ShownFigure(base):

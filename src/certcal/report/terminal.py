@@ -149,7 +149,7 @@ class _Page:
         parts += self.dim("; ".join(f"{name}: {report.about[name]}" for name in dict.fromkeys([*known, *report.about])))
         sections = [document.Section("", report.headline)]
         if self.full:
-            origin = [_origin(report.provenance)] if report.provenance is not None else []
+            origin = [_reproducibility(report.provenance)] if report.provenance is not None else []
             sections += [*report.sections, *report.appendix, *origin]
         else:  # tables of the appendix that are short enough for a terminal come first: numbers before pictures
             sections += [section for section in (*report.appendix, *report.sections) if section.brief]
@@ -243,7 +243,7 @@ class _Page:
             sizes.pop()
         room = max(1, min(_LONGEST_BAR, room))
         drawn = bars.head[1].replace("{bar}", self.signs.bar * 3).replace("{mark}", self.signs.mark)
-        head = _wrapped(self.words(drawn), room)
+        head = _wrap(self.words(drawn), room)
         grid = Table(box=None, show_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
         grid.add_column(Text(self.clipped(names[0], named)), width=named, vertical="bottom", overflow="fold")
         grid.add_column(Text("\n".join(head)), width=room, vertical="bottom", overflow="fold")
@@ -276,7 +276,7 @@ class _Layout:
             words = page.words(column.title)
             if cell_len(" ".join(words)) > 3 * _NAME:
                 words = page.clipped(" ".join(words), 3 * _NAME).split(" ")
-            head = next(w for w in range(max(map(cell_len, words)), 4 * _NAME) if len(_wrapped(words, w)) <= 3)
+            head = next(w for w in range(max(map(cell_len, words)), 4 * _NAME) if len(_wrap(words, w)) <= 3)
             cells = max((cell_len(row[i]) for row in self.rows if not isinstance(row, str)), default=1)
             if i == 0 and headings:
                 cells = max(cells + 2, *headings)
@@ -301,7 +301,7 @@ class _Layout:
             shown.remove(last)
         left_out = [i for i in range(len(self.least)) if i not in shown]
         first, *others = shown
-        parts = _packed([self.least[i] + _GAP for i in others], self.width - self.size([first]))
+        parts = _pack_columns([self.least[i] + _GAP for i in others], self.width - self.size([first]))
         return [[first, *(others[i] for i in part)] for part in parts], left_out
 
     def widths(self, columns: Sequence[int]) -> dict[int, int]:
@@ -321,7 +321,7 @@ class _Layout:
     def drawn(self, columns: Sequence[int]) -> Table:
         widths = self.widths(columns)
         grid = Table(box=self.page.signs.frame, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-        heads = [_wrapped(self.heads[i], widths[i]) for i in columns]
+        heads = [_wrap(self.heads[i], widths[i]) for i in columns]
         for i, head in zip(columns, heads, strict=True):
             lines = [""] * (max(map(len, heads)) - len(head)) + head
             justify = "right" if self.table.columns[i].is_number else "left"
@@ -342,8 +342,7 @@ class _Layout:
         return grid
 
 
-def _wrapped(words: Sequence[str], width: int) -> list[str]:
-    """Words in lines of at most this width, unless one word alone is longer."""
+def _wrap(words: Sequence[str], width: int) -> list[str]:
     lines: list[str] = []
     for word in words:
         if lines and cell_len(f"{lines[-1]} {word}") <= width:
@@ -353,7 +352,7 @@ def _wrapped(words: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def _packed(sizes: Sequence[int], room: int) -> list[range]:
+def _pack_columns(sizes: Sequence[int], room: int) -> list[range]:
     """Neighbours that fit side by side, in as few tables as possible, and about as many in each."""
     for count in range(1, len(sizes)):
         ends = [round(i * len(sizes) / count) for i in range(count + 1)]
@@ -386,8 +385,7 @@ def _scale(room: int) -> str:
     return "".join(cells)
 
 
-def _origin(provenance: Provenance) -> document.Section:
-    """How to make the report again."""
+def _reproducibility(provenance: Provenance) -> document.Section:
     facts = [("created", provenance.created), *provenance.versions.items()]
     facts += [(f"seed, {name}", str(seed)) for name, seed in provenance.seeds.items()]
     facts += [(name, f"{size:,} bytes, SHA-256 {digest}") for name, size, digest in provenance.inputs]

@@ -158,7 +158,6 @@ class Writer:
         )
 
     def _chart(self, chart: Chart, *, keys: bool = True) -> Raw:
-        """A picture with its heading, legend, caption and the same numbers as a table."""
         key = f"figure-{next(self._figures)}"
         wide = chart.size in ("medium", "wide")
         pictures = [
@@ -259,7 +258,6 @@ def _legends(chart: Chart) -> Raw:
 
 
 def _slider(choice: Choice, said: Sequence[str]) -> Raw:
-    """A control that chooses a state, where scripts run, and what the chosen one says."""
     key = f"{choice.key}-slider"
     names = [clipped(name) for name in choice.names]
     control = element(

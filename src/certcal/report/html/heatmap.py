@@ -62,7 +62,6 @@ def _cell_text(value: float) -> str:
 
 
 def _scale() -> Raw:
-    """The colours of all steps, with what the ends mean."""
     steps = [value / _STEPS for value in range(-_STEPS, _STEPS + 1)]
     cells = [element("path", class_=f"cell {_shade(value)}", d=f"M{place} .5h1") for place, value in enumerate(steps)]
     dashes = element("path", class_="dash", d="".join(f"M{place}.3 .5h.4" for place in range(_STEPS)))

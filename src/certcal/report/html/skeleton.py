@@ -41,7 +41,7 @@ def page(report: Report) -> str:
     >>> "<title>&lt;b&gt;</title>" in made, r'{"name":"\u003c/script\u003e"}' in made
     (True, True)
     """
-    kept, missing = _kept(report)
+    kept, missing = _data_in_page(report)
     style, script = _resource("style.css"), _resource("script.js")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
@@ -92,7 +92,6 @@ def framed(report: Report) -> str:
 
 
 def _content(report: Report, missing: str) -> Raw:
-    """Header, contents and all sections."""
     every = (Section("", report.headline), *report.sections, *report.appendix)
     writer = Writer(block for section in every for block in section.blocks)
     sections = [each for each in report.sections if not each.folded]
@@ -110,7 +109,11 @@ def _content(report: Report, missing: str) -> Raw:
         element(
             "main",
             element(
-                "section", writer.blocks(report.headline, level=2), _about(report), id="headline", aria_label="Summary"
+                "section",
+                writer.blocks(report.headline, level=2),
+                _about_line(report),
+                id="headline",
+                aria_label="Summary",
             ),
             element(
                 "nav",
@@ -176,8 +179,7 @@ def _judged(line: str) -> Raw:
     return element("p", sign, shown(line, SENTENCE), class_="pass" if passed else "fail")
 
 
-def _about(report: Report) -> Raw | None:
-    """Who and what in one line of terms."""
+def _about_line(report: Report) -> Raw | None:
     given = {**{name: report.about[name] for name in ABOUT if name in report.about}, **report.about}
     pairs: list[tuple[Child, Child]] = [(shown(capital(name), 80), shown(text, 400)) for name, text in given.items()]
     pairs += [("Source", shown(report.source))] if report.source else []
@@ -200,7 +202,6 @@ def _moment(created: str) -> Raw:
 
 
 def _command(command: str) -> Raw:
-    """The command, to be copied where the page can show it as it was."""
     said = clipped(command, _LONGEST_COMMAND)
     whole = visible(said) == command
     copy = element("button", "Copy", type="button", data_copy="command", data_needs_script=True, hidden=True)
@@ -258,7 +259,7 @@ def _reproducibility(provenance: Provenance | None, missing: str) -> Raw:
     )
 
 
-def _kept(report: Report) -> tuple[str, str]:
+def _data_in_page(report: Report) -> tuple[str, str]:
     """The text of the numbers that stays in the page, and a sentence about what was left out."""
     more: dict[str, Any] = {} if report.provenance is None else {"provenance": report.provenance.to_dict()}
     if report.verdict is not None:
@@ -266,14 +267,14 @@ def _kept(report: Report) -> tuple[str, str]:
         more |= {"headline": report.verdict.decisive.headline(own), "verdict": report.verdict.to_dict()}
     for smaller in (lambda: ("", report.data), *report.smaller):
         missing, data = smaller()
-        text = _embedded({**data, **more})
+        text = _as_script_json({**data, **more})
         if len(text) <= _MOST_DATA:
             return text, missing
     said = "The numbers are too many to be kept in this page; save them as JSON in a file of their own."
-    return _embedded({"left_out": said, **more}), said
+    return _as_script_json({"left_out": said, **more}), said
 
 
-def _embedded(data: Mapping[str, Any]) -> str:
+def _as_script_json(data: Mapping[str, Any]) -> str:
     """JSON that can stand inside a script element: no character of it means anything to HTML."""
     text = json.dumps(for_json(data), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -171,7 +171,6 @@ def _path(kind: str, pieces: Iterable[str]) -> Raw:
 
 
 def _axes(frame: Frame) -> Raw:
-    """Grid, axis, and the ticks and name of y."""
     right = coordinate(frame.left + frame.width)
     ticks = "".join(f"M{coordinate(frame.across(place))} {coordinate(frame.bottom)}v4" for place, _ in frame.x.ticks)
     return join(

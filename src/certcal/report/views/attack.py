@@ -78,10 +78,13 @@ def view(found: Attack) -> Report:
         [replace(claim, sentence=reached, value=value), Text(" ".join(more))],
         [
             Section("Key numbers", _key_numbers(found)),
-            Section("Attacks", _attacks(found), brief=True),
+            Section("Attacks", _attacks_table(found), brief=True),
             Section("Reliability diagrams", _diagrams(found), brief=True),
         ],
-        [Section("Attacker", [Listing(_attacker(found)), _settings(found)]), Section("All metrics", _metrics(found))],
+        [
+            Section("Attacker", [Listing(_attacker_notes(found)), _settings(found)]),
+            Section("All metrics", _metrics(found)),
+        ],
         "",
         f"{samples} of shape {'×'.join(map(str, found.shape))}, {limits}{smoothed}",
         notes,
@@ -95,12 +98,12 @@ def charts(found: Attack) -> Sequence[Chart]:
     return reliability_charts({_title(found, row): row.measured.reliability for row in rows})
 
 
-def _within(found: Attack, row: AttackRow) -> str:
+def _within_text(found: Attack, row: AttackRow) -> str:
     return f"ε = {distance_text(row.epsilon)} ({NORMS[found.conventions['norm']]})"
 
 
 def _title(found: Attack, row: AttackRow) -> str:
-    return row.name if row.attacked is None else f"{row.name}, {_within(found, row)}"
+    return row.name if row.attacked is None else f"{row.name}, {_within_text(found, row)}"
 
 
 def _key_numbers(found: Attack) -> KeyNumbers:
@@ -121,17 +124,17 @@ def _key_numbers(found: Attack) -> KeyNumbers:
     return KeyNumbers(numbers, "Estimates on these samples; the worst case on them is at least as large.")
 
 
-def _attacks(found: Attack) -> Table:
+def _attacks_table(found: Attack) -> Table:
     columns = [Column("attack"), Column("confidence in", priority=3)]
     columns += [Column(head, "estimate", priority=priority) for head, priority in _COLUMNS.values()]
-    rows: list[Sequence[Cell] | Heading] = [_line(found.clean)]
+    rows: list[Sequence[Cell] | Heading] = [_attack_cells(found.clean)]
     for epsilon in found.epsilons:
         members = [row for row in found if row.epsilon == epsilon]
-        rows += [Heading(f"Within {_within(found, members[0])}"), *map(_line, members)]
+        rows += [Heading(f"Within {_within_text(found, members[0])}"), *map(_attack_cells, members)]
     return Table(columns, rows, f"Estimates on {counted(found.n, 'sample')}")
 
 
-def _line(row: AttackRow) -> list[Cell]:
+def _attack_cells(row: AttackRow) -> list[Cell]:
     return [row.name, row.aim, *(float(row[name].value) for name in _COLUMNS)]
 
 
@@ -146,7 +149,7 @@ def _diagrams(found: Attack) -> list[Block]:
     return [Figures(made[:2], f"{_DIAGONAL}{'' if found.changed else _SAME}".strip()), *rest]
 
 
-def _attacker(found: Attack) -> list[str]:
+def _attacker_notes(found: Attack) -> list[str]:
     given = found.conventions
     box = given["box"]
     stays = "Values may become anything." if box is None else f"Values stay from {box[0]:g} to {box[1]:g}."
@@ -198,7 +201,7 @@ def _metrics(found: Attack) -> list[Block]:
     pairs = zip(found.clean.measured.rows, strongest.measured.rows, strict=True)
     rows = [[label(one.name), bins_text(one), float(one.value), float(other.value)] for one, other in pairs]
     return [
-        Table(columns, rows, f"Without an attack and within {_within(found, strongest)}"),
+        Table(columns, rows, f"Without an attack and within {_within_text(found, strongest)}"),
         Text(replace(strongest["equal_mass_ece"], name="AdaECE").sentence, "note"),
         definitions(strongest.measured.rows),
     ]

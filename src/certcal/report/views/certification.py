@@ -25,7 +25,9 @@ from certcal.report.document import (
     Section,
     Table,
     Text,
+    flat,
     frames_of,
+    left_out,
     relation_of,
     without,
 )
@@ -87,51 +89,44 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     frames = frames_of(len(found.radii), found.place, most)
     several, shown = len(found.lines) > 1, 1 if found.binary else 2
     curves = _curves(found, frames) if len(frames) > 1 else []
-    information, parts = one.summary.information, _brier_parts(one)
-    headline: list[Block] = [_headline(found, one), *([] if found.binary else [Text(_beside_headline(one))])]
-    if not one.summary.n_certified:
-        headline.append(Text("No sample is certified at this radius, so nothing better is claimed."))
-    sections = [
-        Section("Key numbers", [_key_numbers(found, one)]),
-        Section("Worst case", _worst(found, frames)),
-        *([Section("ECE by radius", [Figures(curves[:shown], BETWEEN)], len(frames) > 3)] if curves else []),
-        Section("Information that survives the attack", [Text(information.verdict_at(one.radius_text))], brief=True),
-        *([Section("The certified Brier score, taken apart", parts, brief=True, folded=True)] if parts else []),
-        *([Section("Most influential samples", influential(found, one, images))] if drawn else []),
-        Section("Bound for the population", _population(one), brief=True),
-    ]
-    methods = [line for line in found.lines if line.methods]
-    appendix = [
-        *([Section("Certified values", values_by_radius(found, frames), brief=True)] if several else []),
-        Section(at_radius("All claims", one), [claims_table(one)], brief=not several),
-        *([Section("Other numbers by radius", [Figures(curves[shown:], BETWEEN)])] if curves else []),
-        *([Section("Other methods", methods_table(methods), brief=True)] if methods else []),
-        *(
-            [
-                Section("Interval widths", interval_widths(found)),
-                Section("Distribution of p_A", distribution_of_p_a(found)),
-            ]
-            if drawn
-            else []
-        ),
-        Section("How the numbers were computed", [computed_table(one)]),
-        *(
-            [Section("Failure probabilities", failure_probabilities(one)), Section("The run", [run_facts(found)])]
-            if drawn
-            else []
-        ),
-        Section(at_radius("Claims in full", one), [Listing([capital(in_full(claim)) for _, _, claim in one.claims()])]),
-    ]
+    information, methods = one.summary.information, [line for line in found.lines if line.methods]
+    nothing = "No sample is certified at this radius, so nothing better is claimed."
     return Report(
         "How wrong can the confidences be when somebody perturbs the inputs?"
         if drawn
         else f"How wrong can the {information.of} be inside their intervals?",
-        [*headline, *map(Text, remarks)],
-        sections,
-        appendix,
-        found.source,
-        found.description,
-        _notes(found),
+        flat(
+            [
+                _headline(found, one),
+                None if found.binary else Text(_beside_headline(one)),
+                None if one.summary.n_certified else Text(nothing),
+                map(Text, remarks),
+            ]
+        ),
+        [
+            Section("Key numbers", _key_numbers(found, one)),
+            Section("Worst case", _worst(found, frames)),
+            Section("ECE by radius", Figures(curves[:shown], BETWEEN) if curves else None, len(frames) > 3),
+            Section("Information that survives the attack", Text(information.verdict_at(one.radius_text)), brief=True),
+            Section("The certified Brier score, taken apart", _brier_parts(one), brief=True, folded=True),
+            Section("Most influential samples", influential(found, one, images) if drawn else None),
+            Section("Bound for the population", _population(one), brief=True),
+        ],
+        [
+            Section("Certified values", values_by_radius(found, frames) if several else None, brief=True),
+            Section(at_radius("All claims", one), claims_table(one), brief=not several),
+            Section("Other numbers by radius", Figures(curves[shown:], BETWEEN) if curves else None),
+            Section("Other methods", methods_table(methods) if methods else None, brief=True),
+            Section("Interval widths", interval_widths(found) if drawn else None),
+            Section("Distribution of p_A", distribution_of_p_a(found) if drawn else None),
+            Section("How the numbers were computed", computed_table(one)),
+            Section("Failure probabilities", failure_probabilities(one) if drawn else None),
+            Section("The run", run_facts(found) if drawn else None),
+            Section(
+                at_radius("Claims in full", one), Listing([capital(in_full(claim)) for _, _, claim in one.claims()])
+            ),
+        ],
+        notes=_notes(found),
         smaller=_smaller(found, frames),
     )
 
@@ -148,7 +143,7 @@ def charts(found: Certification) -> Sequence[Chart]:
 # --- the first screen ----------------------------------------------------------------------------------------------
 
 
-def _over(one: CertifiedAt) -> str:
+def _over_samples(one: CertifiedAt) -> str:
     summary = one.summary
     if summary.binary:
         return f"on these {counted(summary.n, 'sample')}"
@@ -170,9 +165,9 @@ def _headline(found: Certification, one: CertifiedAt) -> Claim:
     if one.claim is not None:
         radius = "The claim holds under every change of the inputs of Euclidean length up to the radius."
         meaning = f"{CALIBRATION_ERROR} {radius}"
-        return Claim.of(one.claim, f"{what} of the smoothed classifier", over=_over(one), meaning=meaning)
+        return Claim.of(one.claim, f"{what} of the smoothed classifier", over=_over_samples(one), meaning=meaning)
     what += " where every certificate holds" if found.origin is not None and found.conventions["alpha"] else ""
-    made = Claim.of(one.headline, what, over=_over(one), meaning=calibration_error(_task(found)))
+    made = Claim.of(one.headline, what, over=_over_samples(one), meaning=calibration_error(_task(found)))
     made = replace(made, probability=_SCORES_INSIDE) if found.binary else made
     alpha = found.conventions["alpha"]
     each = f" Each interval may fail with probability {short_text(alpha, 'upper')}." if alpha else ""
@@ -208,7 +203,6 @@ def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
 
 
 def _worst(found: Certification, frames: Sequence[int]) -> list[Block]:
-    """The diagram without a perturbation beside that of the worst case, at each of some radii."""
     lines = [found.at(found.radii[place]) for place in frames]
     if not any(line.worst is not None for line in lines):
         return [Text("No sample is certified, so there is no worst case to draw.")]
@@ -216,15 +210,17 @@ def _worst(found: Certification, frames: Sequence[int]) -> list[Block]:
     tables = [each.table for each in (*clean, *(line.worst_bins for line in lines)) if each is not None]
     axis = shared_counts(tables)
     states: list[list[Block]] = [
-        [Text(_said(found, line, each)), *([Figures(_diagrams(found, line, axis))] if line.worst else [])]
+        [
+            Text(_worst_case_sentence(found, line, each)),
+            *([Figures(_diagrams(found, line, axis))] if line.worst else []),
+        ]
         for line, each in zip(lines, clean, strict=True)
     ]
     names, others = [line.radius_text for line in lines], "; the table of certified values has all"
     return by_radius(KEY, names, frames.index(found.place), states, len(found.radii), others)
 
 
-def _said(found: Certification, line: CertifiedAt, clean: Any) -> str:
-    """What is drawn, in one line."""
+def _worst_case_sentence(found: Certification, line: CertifiedAt, clean: Any) -> str:
     where = f"Radius {line.radius_text}: " if line.radius_text else ""
     if line.worst is None:
         return f"{where}no sample is certified, so there is nothing to draw."
@@ -264,7 +260,6 @@ def _diagrams(found: Certification, line: CertifiedAt, axis: Any) -> list[Chart]
 
 
 def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
-    """Calibration error and accuracy of certified samples; then what the appendix shows."""
     lines = [found.at(found.radii[place]) for place in frames]
     slides = any(line.worst is not None for line in lines)
     cursor = Cursor(KEY, _places(lines), frames.index(found.place)) if slides else None
@@ -303,12 +298,12 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
         if found.binary
         else "The largest mean squared distance between confidence and correctness.",
     )
-    accuracy = _stepped(accuracy, lines)
+    accuracy = _as_staircase(accuracy, lines)
     error = _error_chart(found, lines, cursor)
     return [error, brier] if found.binary else [error, accuracy, everything, brier]
 
 
-def _stepped(chart: Chart, lines: Sequence[CertifiedAt]) -> Chart:
+def _as_staircase(chart: Chart, lines: Sequence[CertifiedAt]) -> Chart:
     """Certified accuracy as the staircase that it is: of a run everywhere, of a table as far as its radii say."""
     (panel,) = [each for each in chart.panels if isinstance(each, Panel)]
     (line,) = [mark for mark in panel.marks if isinstance(mark, Line)]
@@ -355,8 +350,6 @@ def _chart(
     caption: str,
     bars: TextBars | None = None,
 ) -> Chart:
-    """Claims by radius as lines, with their texts as numbers."""
-
     def value(each: Any) -> float:
         return math.nan if each is None else float(each.ece if hasattr(each, "ece") else each.value)
 
@@ -389,10 +382,10 @@ def _chart(
 # --- what the confidences are worth, and which samples matter ------------------------------------------------------
 
 
-def _brier_parts(one: CertifiedAt) -> list[Block]:
+def _brier_parts(one: CertifiedAt) -> Table | None:
     found, brier = one.summary.information, one.summary["brier_score"].worst
     if brier is None:
-        return []
+        return None
     parts = [
         (f"uncertainty (best constant {found.of[:-1]})", found.uncertainty),
         ("− resolution (gain of the best map)", found.resolution),
@@ -406,8 +399,7 @@ def _brier_parts(one: CertifiedAt) -> list[Block]:
         f"Skill is how far a Brier score is below that of the best constant {found.of[:-1]}, as a share of it. The "
         "best monotone map is fitted to these very samples: expect less on others."
     )
-    columns = (Column("part"), Column("side"), Column("value", "bound"))
-    return [Table(columns, rows, note=note)]
+    return Table((Column("part"), Column("side"), Column("value", "bound")), rows, note=note)
 
 
 def _population(one: CertifiedAt) -> list[Block]:
@@ -430,7 +422,6 @@ def _population(one: CertifiedAt) -> list[Block]:
 
 
 def _notes(found: Certification) -> list[str]:
-    """What holds for all numbers."""
     from certcal.verbs.measure import BRACKETS
 
     given, lines = found.conventions, found.lines
@@ -475,19 +466,12 @@ def _notes(found: Certification) -> list[str]:
 
 
 def _smaller(found: Certification, frames: Sequence[int]) -> list[Callable[[], tuple[str, Mapping[str, Any]]]]:
-    """What a page keeps for machines when the signs of all bins, at all radii, are too many."""
-
-    def lean() -> tuple[str, Mapping[str, Any]]:
-        said = "The signs of the bins are too many to be kept in this page; the JSON inside it leaves them out."
-        return said, without(found.to_dict(), "signs")
-
-    def few() -> tuple[str, Mapping[str, Any]]:
+    def few_radii() -> Mapping[str, Any]:
         kept = {found.radii[place] for place in frames}
         lines = [line.to_dict() for line in found.lines if line.radius in kept and (found.kinds or line.group is None)]
-        said = (
-            f"The numbers in this page are of {len(frames):,} of {len(found.radii):,} radii, without groups and the "
-            "signs of the bins, to keep it small; the JSON has all."
-        )
-        return said, without({**found.to_dict(), "results": lines}, "signs")
+        return without({**found.to_dict(), "results": lines}, "signs")
 
-    return [lean, few]
+    return [
+        left_out("The signs of the bins", lambda: without(found.to_dict(), "signs")),
+        left_out(f"Groups, signs of the bins, and radii beyond {len(frames):,}", few_radii),
+    ]

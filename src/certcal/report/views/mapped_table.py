@@ -24,4 +24,4 @@ def view(found: MappedTable, files: Sequence[Path] = ()) -> Report:
         named = (word for role, name in found.roles.items() for word in (f"--{role}", str(name)))
         command = shlex.join(["certcal", found.reader, str(files[0]), *named])
         blocks.append(Text(f"{command}  # what it says now", "code"))
-    return Report("Samples after the map", blocks, source=found.source, description=found.description)
+    return Report("Samples after the map", blocks)

@@ -87,9 +87,9 @@ def view(found: Measurement) -> Report:
             Section("Definitions", definitions(whole.rows, task)),
             claims_in_full(found.claims()),
         ],
-        notes=_conventions(found),
+        notes=_notes(found),
         smaller=_smaller(found),
-        data=_kept(found),
+        data=_data_in_page(found),
     )
 
 
@@ -167,14 +167,14 @@ def _groups(found: Measurement) -> list[Block]:
     return [_comparison(found), Figures([replace(each, bars=None) for each in figures], note)]
 
 
-def _telling(found: Measurement) -> list[Estimate]:
+def _telling_rows(found: Measurement) -> list[Estimate]:
     rows = [found.row_of(name) for name in headlines(found.task)]
     return [row for row in rows if row is not None][:8] or list(found.whole.rows[:8])
 
 
 def _comparison(found: Measurement) -> Table:
     columns: dict[Any, Column] = {}
-    for place, row in enumerate(_telling(found)):
+    for place, row in enumerate(_telling_rows(found)):
         name = f"{short_label(row.name, found.task)} {bins_text(row)}".strip()
         columns[_key(row)] = Column(name, "estimate", priority=place + 2 if place > 2 else 0)
         if row is found.headline and row.interval is not None:
@@ -225,10 +225,10 @@ def _group_bounds(found: Measurement) -> Table | None:
     return per_group(found.by, columns, lines, "Bounds per group", note)
 
 
-def _conventions(found: Measurement) -> list[str]:
+def _notes(found: Measurement) -> list[str]:
     given = found.conventions
     what = "Metrics are estimates" if found.bounds else "Estimates"
-    said = [_two_classes(found)] if found.about.get("classes") == 2 else []
+    said = [_two_classes_note(found)] if found.about.get("classes") == 2 else []
     said.append(f"Bins are {given['bins_are']}. {what} from these samples, not guarantees.")
     if found.row_of("accuracy") is not None and "threshold" in given:
         said.append(f"Outcome 1 is predicted from a score of {given['threshold']:g} on ({given['threshold_is']}).")
@@ -236,7 +236,7 @@ def _conventions(found: Measurement) -> list[str]:
         level = short_text(given["delta"], "upper")
         said.append(f"Each bound fails with probability at most {level} on its own: choose one before looking.")
     if any(row.interval is not None for row in found.whole.rows):
-        said.append(_intervals(given))
+        said.append(_intervals_note(given))
         said += found.interval_notes
     said += (
         [f"No bounds on the true calibration error: {given['without_bounds']}."] if "without_bounds" in given else []
@@ -250,7 +250,7 @@ def _conventions(found: Measurement) -> list[str]:
     return said
 
 
-def _intervals(given: Mapping[str, Any]) -> str:
+def _intervals_note(given: Mapping[str, Any]) -> str:
     said = f"Intervals: {percent_text(given['level'])}. {INTERVALS}"
     if "bootstrap" not in given:
         return said
@@ -258,7 +258,7 @@ def _intervals(given: Mapping[str, Any]) -> str:
     return f"{said} Metrics of your own have percentiles of {drawn}, which cover averages only."
 
 
-def _two_classes(found: Measurement) -> str:
+def _two_classes_note(found: Measurement) -> str:
     """Why the numbers of a model with two classes differ from those of its score, and how to ask for these."""
     columns: Mapping[str, Any] = found.about.get("columns", {})
     names: Sequence[str] = columns.get("probabilities", ())
@@ -267,7 +267,7 @@ def _two_classes(found: Measurement) -> str:
     return _TWO_CLASSES.format(columns=f"{names[1]!r} as score and {columns['label']!r} as outcome")
 
 
-def _kept(found: Measurement) -> Mapping[str, Any]:
+def _data_in_page(found: Measurement) -> Mapping[str, Any]:
     """Everything for machines, or less where the bins alone are too many for a page."""
     bins = sum(len(group.reliability.table.count) for group in (found.whole, *found.groups))
     return found.to_dict() if bins <= _MOST_BINS_KEPT else _smaller(found)[0]()[1]
@@ -299,7 +299,7 @@ CAPTION = (
 
 def decision_chart(curve: DecisionCurve) -> Chart:
     """Net benefit of the score over thresholds, beside treating all and treating none."""
-    title, used = "Net benefit over thresholds", _informative(curve)
+    title, used = "Net benefit over thresholds", _thresholds_with_action(curve)
     x = curve.threshold[used]
     top = float(max(curve.rate, curve.upper[used].max()))
     bottom = -_BELOW * float(max(curve.rate, curve.net_benefit[used].max(), 1e-9))
@@ -314,28 +314,27 @@ def decision_chart(curve: DecisionCurve) -> Chart:
     across = covering([0.0, *places], "threshold", most=1.0)
     return Chart(
         title,
-        _description(curve, used),
+        _where_score_helps(curve, used),
         [Panel(across, up, marks, 240)],
         CAPTION,
-        _numbers(curve, used, title),
-        bars=_bars(curve, used),
+        _decision_table(curve, used, title),
+        bars=_decision_bars(curve, used),
     )
 
 
-def _informative(curve: DecisionCurve) -> slice:
-    """The thresholds up to the last at which anybody is acted upon."""
+def _thresholds_with_action(curve: DecisionCurve) -> slice:
     acted = np.flatnonzero(curve.acted > 0)
     return slice(0, max(2, int(acted[-1]) + 2 if acted.size else 2))
 
 
-def _some(used: slice, size: int) -> list[int]:
+def _thresholds_of_rows(used: slice, size: int) -> list[int]:
     """Some of the thresholds, evenly, at round values where there are many."""
     count = len(range(*used.indices(size)))
     step = next((step for step in (1, 2, 5, 10) if count / step <= _ROWS + 1), math.ceil(count / _ROWS))
     return list(range(step - 1, count, step))
 
 
-def _description(curve: DecisionCurve, used: slice) -> str:
+def _where_score_helps(curve: DecisionCurve, used: slice) -> str:
     best = np.maximum(curve.treat_all, 0)[used]
     above = curve.threshold[used][curve.net_benefit[used] > best + 1e-12]
     if above.size == 0:
@@ -346,21 +345,21 @@ def _description(curve: DecisionCurve, used: slice) -> str:
     )
 
 
-def _numbers(curve: DecisionCurve, used: slice, title: str) -> Table:
+def _decision_table(curve: DecisionCurve, used: slice, title: str) -> Table:
     columns = [Column("threshold"), Column("acted upon"), Column("net benefit", "estimate")]
     columns += [Column("interval", "interval"), Column("treat all", "estimate")]
     rows: list[list[Cell]] = []
-    for k in _some(used, curve.threshold.size):
+    for k in _thresholds_of_rows(used, curve.threshold.size):
         ends = float(curve.lower[k]), float(curve.upper[k])
         rows.append([f"{curve.threshold[k]:.4g}", f"{curve.acted[k]:.1%}"])
         rows[-1] += [float(curve.net_benefit[k]), ends, float(curve.treat_all[k])]
     return Table(columns, rows, f"Numbers: {title}")
 
 
-def _bars(curve: DecisionCurve, used: slice) -> TextBars:
+def _decision_bars(curve: DecisionCurve, used: slice) -> TextBars:
     """Net benefit as a share of the base rate, which is the most that it can be."""
     rows: list[tuple[str, float | None, float | None, list[str]]] = []
-    for k in _some(used, curve.threshold.size):
+    for k in _thresholds_of_rows(used, curve.threshold.size):
         values = float(curve.net_benefit[k]), float(curve.treat_all[k])
         bar, mark = (min(1.0, each / curve.rate) if each > 0 else None for each in values)
         rows.append((f"{curve.threshold[k]:.4g}", bar or 0.0, mark, [number(values[0]), number(values[1])]))

@@ -47,19 +47,22 @@ _OPTIMISTIC = (
 
 def view(found: ModelChoice, *, remarks: Sequence[str] = ()) -> Report:
     """The report of a choice."""
-    constant = _constant(found)
-    matrices = list(found.correlations.items())
-    sections = [
-        Section("Best calibration at comparable accuracy", [_best(found, "error"), _best(found, "brier")], brief=True),
-        Section(f"Change against {found.baseline}", [Figures(charts(found), _CHANGES)]),
-        *([Section("Certified Brier score on a constant subset", [Figures([constant])])] if constant else []),
-        *([Section("Rank correlations by radius", [_ranks(found)], brief=True)] if matrices else []),
-    ]
     return Report(
         "Which model has the best certified calibration?",
         [_headline(found), *map(Text, remarks)],
-        sections,
-        [Section("All models", [_all(found)])],
+        [
+            Section(
+                "Best calibration at comparable accuracy",
+                [_best_table(found, "error"), _best_table(found, "brier")],
+                brief=True,
+            ),
+            Section(f"Change against {found.baseline}", Figures(charts(found), _CHANGES)),
+            Section("Certified Brier score on a constant subset", _constant_subset_chart(found)),
+            Section(
+                "Rank correlations by radius", _rank_correlations(found) if found.correlations else None, brief=True
+            ),
+        ],
+        [Section("All models", _models_table(found))],
         ", ".join(found.methods),
         f"{counted(len(found.constant), 'model')} on the same {counted(found.n, 'sample')}; "
         f"{found.conventions['confidence']} certificates, alpha {found.conventions['alpha']:g} each; "
@@ -79,9 +82,7 @@ def _headline(found: ModelChoice) -> Claim:
     return replace(made, assumptions=())  # its probability says the same
 
 
-def _best(found: ModelChoice, key: str) -> Table:
-    """A row per method, a column per radius; the smallest stands out."""
-
+def _best_table(found: ModelChoice, key: str) -> Table:
     def chosen(each: ChosenAt) -> dict[str, CertifiedModel]:
         return dict(each.by_error if key == "error" else each.by_brier)
 
@@ -91,7 +92,7 @@ def _best(found: ModelChoice, key: str) -> Table:
     rows: list[Sequence[Cell] | Heading] = [
         [
             "certified accuracy",
-            *(_range(each, found.conventions["within"]) for each in found.at),
+            *(_compared_accuracies(each, found.conventions["within"]) for each in found.at),
         ]
     ]
     for method in found.methods:
@@ -105,16 +106,15 @@ def _best(found: ModelChoice, key: str) -> Table:
             cells.append(Strong(text) if value(best[method]) == min(map(value, best.values())) else text)
         rows.append([method, *cells])
     name = "calibration error if all certificates hold" if key == "error" else "Brier score"
-    heads = [Column("method"), *(Column(_at(each)) for each in found.at)]
-    return Table(heads, rows, f"Certified {name}, at most; the smallest stands out", _note(found))
+    heads = [Column("method"), *(Column(_radius_head(each)) for each in found.at)]
+    return Table(heads, rows, f"Certified {name}, at most; the smallest stands out", _dash_note(found))
 
 
-def _at(each: ChosenAt) -> str:
+def _radius_head(each: ChosenAt) -> str:
     return f"R\u00a0=\u00a0{radius_text(each.radius)}"
 
 
-def _note(found: ModelChoice) -> str:
-    """What a dash means, where there is one."""
+def _dash_note(found: ModelChoice) -> str:
     empty = [radius_text(each.radius) for each in found.at if not each.by_error]
     said = [f"at radius {', '.join(empty)} no model certifies anything"] if empty else []
     if any(0 < len(each.by_error) < len(found.methods) for each in found.at):
@@ -122,8 +122,7 @@ def _note(found: ModelChoice) -> str:
     return f"A dash: {'; '.join(said)}." if said else ""
 
 
-def _range(each: ChosenAt, within: float) -> str:
-    """Between which certified accuracies models are compared at a radius."""
+def _compared_accuracies(each: ChosenAt, within: float) -> str:
     return f"[{max(0.0, each.highest - within):.3f}, {each.highest:.3f}]" if each.by_error else NOTHING
 
 
@@ -151,7 +150,7 @@ def charts(found: ModelChoice) -> list[Chart]:
     return made
 
 
-def _constant(found: ModelChoice) -> Chart | None:
+def _constant_subset_chart(found: ModelChoice) -> Figures | None:
     """Certified Brier score over samples certified at every radius (Figure 16b)."""
     lines = {
         f"{method}, {name.rstrip('/').split('/')[-1]} ({n})": values
@@ -162,7 +161,7 @@ def _constant(found: ModelChoice) -> Chart | None:
     if not lines or len(radii) < 2:
         return None
     shown = dict(list(lines.items())[:_MOST_LINES])
-    return curves(
+    chart = curves(
         "Certified Brier score, the same samples at all radii",
         radii,
         shown,
@@ -173,9 +172,10 @@ def _constant(found: ModelChoice) -> Chart | None:
         caption="Samples certified at the largest radius only, so the certified accuracy does not change along a line. "
         "Computed at the marked radii; the light lines only lead the eye.",
     )
+    return Figures([chart])
 
 
-def _ranks(found: ModelChoice) -> Table:
+def _rank_correlations(found: ModelChoice) -> Table:
     """Spearman's correlations of each pair, by radius (Figure 19)."""
     names = list(next(iter(found.correlations.values())).names)
     matrices = [found.correlations.get(each.radius) for each in found.at]
@@ -184,11 +184,11 @@ def _ranks(found: ModelChoice) -> Table:
         [f"{names[i]} – {names[j]}", *(None if m is None else float(m.values[i][j]) for m in matrices)]
         for i, j in pairs
     ]
-    heads = [Column("pair"), *(Column(_at(each), "estimate") for each in found.at)]
+    heads = [Column("pair"), *(Column(_radius_head(each), "estimate") for each in found.at)]
     return Table(heads, rows, "Spearman's rank correlation over all models")
 
 
-def _all(found: ModelChoice) -> Block:
+def _models_table(found: ModelChoice) -> Block:
     efficient = {id(one) for each in found.at for one in each.pareto}
     rows: list[Sequence[Cell] | Heading] = []
     for each in found.at:

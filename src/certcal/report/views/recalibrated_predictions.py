@@ -31,26 +31,23 @@ _NARROWEST = 0.004  # parts of a map narrower than this would not be seen
 
 def view(found: Any) -> Report:
     """The report of a map of predictions, or of a map that was fitted to all samples."""
-    title = f"Does the map repair the {_number(found)}s?"
+    title = f"Does the map repair the {_mapped_number(found)}s?"
     if not found.n_held_out:
-        return Report(title, [Text(found.notes[0])], source=found.source, description=found.description)
-    maps = charts(found)
+        return Report(title, [Text(found.notes[0])])
     given = found.conventions
     return Report(
         title,
         [_headline(found)],
         [
-            Section("Before and after", [changes_table(found.change, ("before", found.method))], brief=True),
-            Section("Reliability diagrams", [diagrams(found.change, ("Before", capital(found.method)))]),
-            *([Section("Map", list(maps))] if maps else []),
+            Section("Before and after", changes_table(found.change, ("before", found.method)), brief=True),
+            Section("Reliability diagrams", diagrams(found.change, ("Before", capital(found.method)))),
+            Section("Map", charts(found)),
         ],
         [
-            Section("Samples and settings", [Facts([*split_facts(found), ("Map", described(found.map))])]),
-            Section("Definitions", [definitions(found.after.rows, found.after.task)]),
+            Section("Samples and settings", Facts([*split_facts(found), ("Map", described(found.map))])),
+            Section("Definitions", definitions(found.after.rows, found.after.task)),
         ],
-        found.source,
-        found.description,
-        [
+        notes=[
             *found.notes,
             f"The split is drawn with seed {given['seed']}. ECE has {given['bins']:,} bins, closed on the "
             f"{given['closed']}. Estimates from the held-out samples, not guarantees.",
@@ -62,11 +59,10 @@ def charts(found: Recalibration) -> Sequence[Chart]:
     """The map, where it is one of confidences."""
     if isinstance(found.map, ScoreCalibrator):
         return []
-    return [map_chart({found.method: found.map}, None, _number(found))]
+    return [map_chart({found.method: found.map}, None, _mapped_number(found))]
 
 
-def _number(found: Recalibration) -> str:
-    """What the numbers are that are mapped: confidences or scores."""
+def _mapped_number(found: Recalibration) -> str:
     about = found.about
     return wording(task_of(about.get("kind") or about.get("columns", {}).get("kind", "confidence"))).number
 

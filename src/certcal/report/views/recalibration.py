@@ -28,6 +28,7 @@ from certcal.report.document import (
     Table,
     Text,
     frames_of,
+    left_out,
     without,
 )
 from certcal.report.names import CALIBRATION_ERROR, CERTIFIED, CERTIFIED_NAMES, definition
@@ -75,16 +76,14 @@ def view(found: CertifiedRecalibration) -> Report:
         "Which confidences survive an attack after recalibration?",
         _headline(found),
         [
-            Section("Before and after", [_before_and_after(found)], brief=True),
-            Section("Map and trade-off", [Figures(charts(found))]),
+            Section("Before and after", _before_and_after(found), brief=True),
+            Section("Map and trade-off", Figures(charts(found))),
             Section("Worst case by radius" if len(found.radii) > 1 else "Worst case", _worst(found)),
             Section("All maps", _all_maps(found), brief=True, folded=True),
             Section("Population", _population(found)),
         ],
-        [Section("How the numbers were computed", _computed(found)), Section("Samples and settings", [_facts(found)])],
-        found.source,
-        found.description,
-        notes,
+        [Section("How the numbers were computed", _computed(found)), Section("Samples and settings", _facts(found))],
+        notes=notes,
         smaller=_smaller(found),
     )
 
@@ -154,20 +153,19 @@ def _worst_of(at: JudgedAt, metric: str) -> Any:
     return ranges.worst or ranges.worst_all
 
 
-def _if_all_hold(found: CertifiedRecalibration) -> str:
+def _exact_ece_name(found: CertifiedRecalibration) -> str:
     """What the exact worst case is called: where a claim counts certificates that fail, the claim is the ECE."""
     return "ECE" if found.chosen.at[0].claim is None else "ECE, if all hold"
 
 
 def _before_and_after(found: CertifiedRecalibration) -> Table:
-    """The worst case at the largest radius, and the estimates without a perturbation."""
     first, last = found.identity.at[-1], found.chosen.at[-1]
     largest = " (the largest)" if len(found.radii) > 1 else ""
     rows: list[Sequence[Cell] | Heading] = [Heading(capital(within(last.radius)) + largest)]
     for name, *pair in (
         ("certified Brier score ≤", *(_worst_of(at, "brier_score") for at in (first, last))),
         ("ECE ≤", first.claim, last.claim),
-        (f"{_if_all_hold(found)} ≤", *(_worst_of(at, "calibration_error") for at in (first, last))),
+        (f"{_exact_ece_name(found)} ≤", *(_worst_of(at, "calibration_error") for at in (first, last))),
         ("certified skill ≥", first.summary.skill, last.summary.skill),
         ("certified accuracy ≥ (unchanged)", first.summary.accuracy, last.summary.accuracy),
     ):
@@ -199,12 +197,16 @@ def front_chart(found: CertifiedRecalibration) -> Chart | None:
     texts = [short.get(each, each.name) if each.tradeoff is None else f"{each.tradeoff:g}" for each in labelled]
     same = f"the same on {counted(found.n_held_out, 'held-out sample')}"
     marks: list[Mark] = [
-        Line(*_xy(point.fitted for point in maps), 0, fitted),
-        Segments([tuple(map(_value, (*identity.held_out, *chosen.held_out)))], "cursor"),  # pyright: ignore
-        Points(*_xy(point.held_out for point in maps), 1, same),
-        Points(*_xy([identity.held_out]), "ink", "before, held out"),
-        *([] if constant is None else [Points(*_xy([constant.held_out]), 2, "one constant confidence, held out")]),
-        Words(*_xy(point.held_out for point in labelled), texts, beside=True),
+        Line(*_coordinates(point.fitted for point in maps), 0, fitted),
+        Segments([tuple(map(_or_nan, (*identity.held_out, *chosen.held_out)))], "cursor"),  # pyright: ignore
+        Points(*_coordinates(point.held_out for point in maps), 1, same),
+        Points(*_coordinates([identity.held_out]), "ink", "before, held out"),
+        *(
+            []
+            if constant is None
+            else [Points(*_coordinates([constant.held_out]), 2, "one constant confidence, held out")]
+        ),
+        Words(*_coordinates(point.held_out for point in labelled), texts, beside=True),
     ]
     said = _front_in_words(identity, chosen)
     caption = (
@@ -236,17 +238,16 @@ def _near(values: Iterable[float | None], label: str) -> Axis:
     return covering([*known, max(0.0, middle - _FINEST), middle + _FINEST], label, low=None)
 
 
-def _value(value: float | None) -> float:
+def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _xy(pairs: Iterable[tuple[float | None, float | None]]) -> tuple[list[float], list[float]]:
+def _coordinates(pairs: Iterable[tuple[float | None, float | None]]) -> tuple[list[float], list[float]]:
     known = list(pairs)
-    return [_value(clean) for clean, _ in known], [_value(worst) for _, worst in known]
+    return [_or_nan(clean) for clean, _ in known], [_or_nan(worst) for _, worst in known]
 
 
 def _worst(found: CertifiedRecalibration) -> list[Block]:
-    """Reliability diagrams of the worst case before and after, at every radius."""
     frames = frames_of(len(found.radii), len(found.radii) - 1, _MOST_FRAMES)
     pairs = [(found.identity.at[place], found.chosen.at[place]) for place in frames]
     if not any(after.summary.n_certified for _, after in pairs):
@@ -282,7 +283,6 @@ _Cell = tuple[Column, Callable[["JudgedMap", "JudgedAt"], Any]]
 
 
 def _all_maps(found: CertifiedRecalibration) -> list[Block]:
-    """Every map on the held-out samples: without a perturbation, and in the worst case within each radius."""
     clean: list[_Cell] = [
         (Column("clean Brier", "estimate"), lambda line, _: float(line.clean["brier_score"].value)),
         (Column("clean ECE", "estimate"), lambda line, _: float(line.clean["ece"].value)),
@@ -291,7 +291,7 @@ def _all_maps(found: CertifiedRecalibration) -> list[Block]:
     certified: list[_Cell] = [
         (Column("Brier", "bound", "upper"), lambda _, at: at.summary["brier_score"].worst),
         (
-            Column(_if_all_hold(found), "bound", "upper", priority=1),
+            Column(_exact_ece_name(found), "bound", "upper", priority=1),
             lambda _, at: at.summary["calibration_error"].worst,
         ),
         (Column("skill", "bound", "lower"), lambda _, at: at.summary.skill),
@@ -314,7 +314,6 @@ def _all_maps(found: CertifiedRecalibration) -> list[Block]:
 def _maps_table(
     found: CertifiedRecalibration, cells: Sequence[_Cell], caption: str, radii: int, note: str = ""
 ) -> Table:
-    """Maps as rows, the one that was asked for marked; with several radii, a group of rows for each."""
     shown = [found.lines[k] for k in frames_of(len(found.lines), found.lines.index(found.chosen), MOST_MAPS)]
     rows: list[Sequence[Cell] | Heading] = []
     for place in range(radii):
@@ -349,7 +348,6 @@ def _population(found: CertifiedRecalibration) -> list[Block]:
 
 
 def _computed(found: CertifiedRecalibration) -> list[Block]:
-    """Every claim of the map that was asked for, at the largest radius."""
     last = found.chosen.at[-1]
     claims: list[tuple[str, Any, Sequence[str]]] = [
         (f"clean {each.name}", each, (definition(_METRICS[key]),)) for key, each in found.chosen.clean.items()
@@ -392,15 +390,11 @@ def _facts(found: CertifiedRecalibration) -> Facts:
 
 
 def _smaller(found: CertifiedRecalibration) -> list[Callable[[], tuple[str, Mapping[str, Any]]]]:
-    """What the page keeps for machines when the signs of all bins, or all maps, are too many."""
-    said = "too many to be kept in this page; the JSON inside it leaves them out."
-
-    def without_signs() -> tuple[str, Mapping[str, Any]]:
-        return f"The signs of the bins are {said}", without(found.to_dict(), "signs")
-
-    def without_maps() -> tuple[str, Mapping[str, Any]]:
+    def of_this_tradeoff() -> Mapping[str, Any]:
         document = without(found.to_dict(), "signs")
-        asked = [line for line in document["lines"] if line["tradeoff"] in (None, found.tradeoff)]
-        return f"The signs of the bins and maps of other trade-offs are {said}", {**document, "lines": asked}
+        return {**document, "lines": [each for each in document["lines"] if each["tradeoff"] in (None, found.tradeoff)]}
 
-    return [without_signs, without_maps]
+    return [
+        left_out("The signs of the bins", lambda: without(found.to_dict(), "signs")),
+        left_out("The signs of the bins and maps of other trade-offs", of_this_tradeoff),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,6 @@ from certcal._base.text import counted
 from certcal.claims import round_outward
 from certcal.report.charts import Axis, Chart, Line, Panel, covering, radii_axis
 from certcal.report.document import (
-    Block,
     Cell,
     Claim,
     Column,
@@ -48,8 +47,8 @@ _GAP = (
 def view(found: Verification) -> Report:
     """The report of a verification."""
     one = found.at()
-    over = f"whatever inputs do inside the box{_size(found, one)}"
-    claim = Claim.of(one.population, f"ECE of the population{_samples(found, one)}", over=over, meaning=_MEANING)
+    over = f"whatever inputs do inside the box{_box_size(found, one)}"
+    claim = Claim.of(one.population, f"ECE of the population{_which_samples(found, one)}", over=over, meaning=_MEANING)
     claim = replace(claim, assumptions=(*claim.assumptions, *found.assumptions))
     over = "the samples whose class cannot change" if one.summary.n_certified and not found.binary else "all samples"
     bracket = Text(
@@ -64,29 +63,29 @@ def view(found: Verification) -> Report:
         f"How wrong can the {one.summary.information.of} be inside the box?",
         [claim, bracket],
         [
-            Section("Key numbers", [_key_numbers(found)]),
-            Section("By size of the box", [_table(found), *_figures(found)], brief=True),
+            Section("Key numbers", _key_numbers(found)),
+            Section(
+                "By size of the box",
+                [_table(found), Figures(charts(found), _GAP if found.settings.attack else "")],
+                brief=True,
+            ),
         ],
         [
-            Section("What may change", [Facts(list(_changes(found).items()), "Box")]),
-            Section("How it is known", [Listing(_method(found))]),
+            Section("What may change", [Facts(list(_changes_allowed(found).items()), "Box")]),
+            Section("How it is known", [Listing(_method_notes(found))]),
         ],
-        found.source,
-        found.description,
-        notes,
+        notes=notes,
     )
 
 
-def _samples(found: Verification, one: VerifiedAt) -> str:
-    """Which samples the headline is about, where it is not about all."""
+def _which_samples(found: Verification, one: VerifiedAt) -> str:
     if found.binary:
         return ""
     some = one.summary.n_certified
     return f" of certified samples ({some:,} of {len(found):,})" if some else ", of all samples (none is certified),"
 
 
-def _size(found: Verification, one: VerifiedAt) -> str:
-    """How large the box of the headline is, and that there are smaller ones."""
+def _box_size(found: Verification, one: VerifiedAt) -> str:
     text = found.box.times(one.epsilon)
     told = [text if len(text) <= _LONGEST else f"{short(one.epsilon)} × the amounts below"]
     told += [f"the largest of {len(found.lines)}"] if len(found.lines) > 1 else []
@@ -125,10 +124,6 @@ def charts(found: Verification) -> Sequence[Chart]:
     return [Chart("Widths of the score intervals", said, [Panel(x_axis, high, made)])]
 
 
-def _figures(found: Verification) -> list[Block]:
-    return [Figures(list(charts(found)), _GAP if found.settings.attack else "")]
-
-
 def _key_numbers(found: Verification) -> KeyNumbers:
     one = found.at()
     mean = float(found.correct.mean())
@@ -146,34 +141,30 @@ def _key_numbers(found: Verification) -> KeyNumbers:
 
 
 def _table(found: Verification) -> Table:
-    columns = [
-        Column("multiple"),
-        Column("ECE, population", "bound", "upper"),
-        Column("ECE, certified", "bound", "upper"),
-        Column("ECE, reached", "bound", "lower"),
-        *(Column(name, "bound", "upper", priority=2) for name in _METRICS.values()),
-        Column("mean width", "estimate", priority=3),
-        Column("exact", "percent", priority=4),
-    ]
+    def worst(key: str) -> Callable[[VerifiedAt], Cell]:
+        return lambda line: line.summary[key].worst or line.summary[key].worst_all
+
+    cells: dict[Column, Callable[[VerifiedAt], Cell]] = {Column("multiple"): lambda line: short(line.epsilon)}
     if not found.binary:
-        columns.insert(1, Column("certified", "count"))
-    return Table(columns, [_row(found, line) for line in found], "Worst cases inside the box; exact: % of samples")
+        cells[Column("certified", "count")] = lambda line: line.summary.n_certified
+    cells |= {
+        Column("ECE, population", "bound", "upper"): lambda line: line.population,
+        Column("ECE, certified", "bound", "upper"): lambda line: line.worst,
+        Column("ECE, reached", "bound", "lower"): lambda line: float(line.reached.value),
+        **{Column(name, "bound", "upper", priority=2): worst(key) for key, name in _METRICS.items()},
+        Column("mean width", "estimate", priority=3): lambda line: line.width,
+        Column("exact", "percent", priority=4): lambda line: line.exact,
+    }
+    rows = [[cell(line) for cell in cells.values()] for line in found]
+    return Table(list(cells), rows, "Worst cases inside the box; exact: % of samples")
 
 
-def _row(found: Verification, line: VerifiedAt) -> list[Cell]:
-    worst = [line.summary[key].worst or line.summary[key].worst_all for key in _METRICS]
-    cells: list[Cell] = [short(line.epsilon), line.population, line.worst, float(line.reached.value), *worst]
-    if not found.binary:
-        cells.insert(1, line.summary.n_certified)
-    return [*cells, line.width, line.exact]
-
-
-def _changes(found: Verification) -> dict[str, str]:
+def _changes_allowed(found: Verification) -> dict[str, str]:
     amounts, *conditions = found.box.text.split("; ")
     return {"changes": amounts} | ({"conditions": ", ".join(conditions)} if conditions else {})
 
 
-def _method(found: Verification) -> list[str]:
+def _method_notes(found: Verification) -> list[str]:
     budget = found.settings.budget
     said = [
         f"Scores are bounded for the model itself, {found.about['model']}, by {found.about['method']}. "

@@ -341,7 +341,6 @@ def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
 
 
 def _history(found: Baseline, run: int | None, names: tuple[str, ...]) -> dict[str, Any]:
-    """Rows of the history that belong to one run."""
     missing = [name for name in names if name not in found.history]
     if missing:
         raise InputError(f"found has no {missing[0]!r} in its history; pass a result of admm(..., track=True)")
