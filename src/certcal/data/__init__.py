@@ -59,11 +59,14 @@ from certcal.data.sources import (
     Estimator,
     FrameLike,
     ModelLike,
+    PredictionData,
     PredictionSource,
     PredictionVerb,
     Table,
     Values,
     about_predictions,
+    column_name,
+    size_text,
 )
 
 __all__ = [
@@ -95,6 +98,7 @@ __all__ = [
     "OpenTable",
     "OpenedInputs",
     "Parts",
+    "PredictionData",
     "PredictionSource",
     "PredictionStream",
     "PredictionVerb",
@@ -106,6 +110,7 @@ __all__ = [
     "about_predictions",
     "blocks",
     "by_role",
+    "column_name",
     "columns_as_bytes",
     "columns_as_table",
     "digits_images",
@@ -138,6 +143,7 @@ __all__ = [
     "resolve_columns",
     "resolve_interval_columns",
     "sample_keys",
+    "size_text",
     "split_by",
     "table_kind",
 ]

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, shortened, to_numpy
 from certcal._base.outcomes import class_name
+from certcal._base.text import counted
 from certcal.data.formats import ENDINGS
 from certcal.data.frames import is_table
 from certcal.data.inputs import Inputs
-from certcal.data.schema import OPTIONS
+from certcal.data.predictions import LoadedTable, load_table, split_by
+from certcal.data.schema import OPTIONS, Layout
 from certcal.predictions import Predictions
 
-Keywords = ParamSpec("Keywords")
+P = ParamSpec("P")
 Answer = TypeVar("Answer")
 Answer_co = TypeVar("Answer_co", covariant=True)
 
@@ -131,6 +133,13 @@ class PredictionSource:
         self._refuse_swapped()
         return from_arrays(first, rest[0], weight, positive=positive), None
 
+    def load(self, columns: Mapping[str, Any] | None, values: Mapping[str, Any], by: Any = None) -> PredictionData:
+        """All predictions, in memory; columns and values are those of :meth:`read`, ``by`` is what groups them."""
+        table, columns = self.read(columns, values)
+        if isinstance(table, Predictions):
+            return PredictionData.of_predictions(table, by)
+        return PredictionData.of_table(load_table(table, columns, by=column_name(by)), by)
+
     def _read_table(self, table: Any, columns: Mapping[str, Any] | None, roles: dict[str, Any]) -> tuple[Any, Any]:
         if isinstance(table, Predictions):
             if roles:
@@ -170,35 +179,97 @@ class PredictionSource:
             )
 
 
-class PredictionVerb(Protocol[Keywords, Answer_co]):
+@dataclass(frozen=True, eq=False)
+class PredictionData:
+    """Predictions in memory, their groups, and what a result says of where they come from.
+
+    Attributes
+    ----------
+    predictions
+        All of them.
+    name
+        Of the file, or what they are.
+    by, groups
+        What the groups are, or None; and each of them by name.
+    layout
+        Which columns of a table were used; None without a table.
+    """
+
+    predictions: Predictions
+    name: str = "predictions"
+    by: str | None = None
+    groups: Sequence[tuple[str, Predictions]] = ()
+    layout: Layout | None = None
+
+    @classmethod
+    def of_predictions(cls, predictions: Predictions, by: Any = None) -> PredictionData:
+        """Those of arrays, with the group of each sample."""
+        groups = [] if by is None else split_by(predictions, by)
+        return cls(predictions, by="group" if groups else None, groups=groups)
+
+    @classmethod
+    def of_table(cls, loaded: LoadedTable, by: str | None = None) -> PredictionData:
+        """Those of a table, with the column of the groups."""
+        return cls(loaded.predictions, str(loaded.path), by, list(loaded.groups()), loaded.layout)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Task, kind, classes and columns, for machines."""
+        kind = self.predictions.kind if self.layout is None else self.layout.kind
+        found: dict[str, Any] = {"task": self.predictions.task, "kind": kind, "classes": self.predictions.classes}
+        return found if self.layout is None else {**found, "columns": self.layout.to_dict()}
+
+    @property
+    def description(self) -> str:
+        """The same in a line for people, with what is assumed."""
+        said = size_text(len(self.predictions), self.predictions.classes, self.layout)
+        return "; assumed: ".join((said, *self.predictions.doubts))
+
+
+def column_name(by: Any) -> str | None:
+    """The column of the groups of a table, or None."""
+    if by is not None and not isinstance(by, str):
+        raise InputError("groups of a table are a column; give its name", argument="by")
+    return by
+
+
+def size_text(n: int, classes: int | None, layout: Layout | None) -> str:
+    """How many samples and classes there are, and which columns they were read from.
+
+    Examples
+    --------
+    >>> size_text(20, 3, None)
+    '20 samples, 3 classes'
+    """
+    of_classes = "" if classes is None else f", {classes} classes"
+    return f"{counted(n, 'sample')}{of_classes}{'' if layout is None else f'; {layout.description}'}"
+
+
+class PredictionVerb(Protocol[P, Answer_co]):
     """A verb about predictions, from any source."""
 
     __name__: str
 
     @overload
-    def __call__(self, data: Table, /, *args: Keywords.args, **options: Keywords.kwargs) -> Answer_co: ...
+    def __call__(self, data: Table, /, *args: P.args, **more: P.kwargs) -> Answer_co: ...
     @overload
-    def __call__(
-        self, y_true: Values, y_prob: Values, /, *args: Keywords.args, **options: Keywords.kwargs
-    ) -> Answer_co: ...
+    def __call__(self, y_true: Values, y_prob: Values, /, *args: P.args, **more: P.kwargs) -> Answer_co: ...
     @overload
-    def __call__(
-        self, estimator: Estimator, X: Any, y: Values, /, *args: Keywords.args, **options: Keywords.kwargs
-    ) -> Answer_co: ...
+    def __call__(self, estimator: Estimator, X: Any, y: Values, /, *args: P.args, **more: P.kwargs) -> Answer_co: ...
     @overload
     def __call__(
         self,
         model: ModelLike,
         data: DataLike,
         /,
-        *args: Keywords.args,
-        **options: Keywords.kwargs,
+        *args: P.args,
+        **more: P.kwargs,
     ) -> Answer_co: ...
 
 
 def about_predictions(
-    verb: Callable[Concatenate[PredictionSource, Keywords], Answer],
-) -> PredictionVerb[Keywords, Answer]:
+    verb: Callable[Concatenate[PredictionSource, P], Answer],
+) -> PredictionVerb[P, Answer]:
     """Let a verb take predictions from any source by position; it receives them as one :class:`PredictionSource`."""
 
     @functools.wraps(verb)

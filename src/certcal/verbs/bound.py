@@ -13,7 +13,7 @@ from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import SEED, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
-from certcal.data import LoadedTable, PredictionSource, about_predictions, load_table, split_by
+from certcal.data import LoadedTable, PredictionData, PredictionSource, about_predictions, load_table
 from certcal.predictions import Predictions
 from certcal.result import Result
 from certcal.verdict import Candidate
@@ -315,40 +315,18 @@ def bound(
     [('a', 0.025, '0.2689'), ('b', 0.025, '0.3588')]
     """
     asked = gather(BoundSettings, locals())
-    table, columns = data.read(columns, locals())
     progress.stage("reading")
-    if isinstance(table, Predictions):
-        predictions, name, more = table, "predictions", ""
-        about = {"task": table.task, "kind": table.kind, "classes": table.classes}
-        groups = [] if by is None else split_by(table, by)
-        by = None if by is None else "group"
-    else:
-        if by is not None and not isinstance(by, str):
-            raise InputError("groups of a table are a column; give its name", argument="by")
-        loaded = load_table(table, columns, by=by)
-        predictions, name, groups = loaded.predictions, str(loaded.path), list(loaded.groups())
-        about = {
-            "task": predictions.task,
-            "kind": loaded.layout.kind,
-            "classes": predictions.classes,
-            "columns": loaded.layout.to_dict(),
-        }
-        more = f"; {loaded.layout.description}"
-    _check(predictions, asked, name, str(about["kind"]))
-    progress.stage("bounding", 1 + len(groups))
-    classes = "" if predictions.classes is None else f", {predictions.classes} classes"
-    return Bounds(
-        name if source is None else source,
-        about,
-        "; assumed: ".join((f"{counted(len(predictions), 'sample')}{classes}{more}", *predictions.doubts)),
-        *_bounded(predictions, groups, by, asked, progress),
-        asked.conventions,
-        asked,
-    )
+    read = data.load(columns, locals(), by)
+    _check(read, asked)
+    progress.stage("bounding", 1 + len(read.groups))
+    parts = _bounded(read, asked, progress)
+    name = read.name if source is None else source
+    return Bounds(name, read.about, read.description, parts[0], read.by, parts[1:], asked.conventions, asked)
 
 
-def _check(predictions: Predictions, settings: BoundSettings, name: str, kind: str) -> None:
+def _check(read: PredictionData, settings: BoundSettings) -> None:
     """Refuse what cannot be asked of these predictions."""
+    predictions, name, kind = read.predictions, read.name, read.about["kind"]
     if settings.scale != "probability" and settings.perturb is None and settings.lipschitz is None:
         raise InputError("it is of perturb or lipschitz", argument="scale", remedy="pass one of them, or leave it out")
     if settings.classwise and predictions.probabilities is None:
@@ -364,21 +342,15 @@ def _check(predictions: Predictions, settings: BoundSettings, name: str, kind: s
             raise InputError(reason, argument=asked, remedy="leave it out, or the weights")
 
 
-def _bounded(
-    predictions: Predictions,
-    groups: Sequence[tuple[str, Predictions]],
-    by: str | None,
-    settings: BoundSettings,
-    progress: Progress,
-) -> tuple[BoundedGroup, str | None, Sequence[BoundedGroup]]:
+def _bounded(read: PredictionData, settings: BoundSettings, progress: Progress) -> Sequence[BoundedGroup]:
     """The bounds of the whole and of its groups, each at its level."""
     from certcal.bounds import equal_share
 
-    asked = [(name, part, _functions(part, settings)) for name, part in (("all", predictions), *groups)]
+    asked = [(name, part, _functions(part, settings)) for name, part in (("all", read.predictions), *read.groups)]
     several = sum(len(functions) for _, _, functions in asked)
     found: list[BoundedGroup] = []
     for name, part, functions in asked:
-        level = settings.delta if not found else equal_share(settings.delta, len(groups))
+        level = settings.delta if not found else equal_share(settings.delta, len(read.groups))
         each = equal_share(settings.delta, several) if settings.joint else level
         bounds = {
             method: replace(bound, assumptions=(*bound.assumptions, *part.doubts))
@@ -388,7 +360,7 @@ def _bounded(
         interval = TwoSidedBound(*((bounds["binned_lower"], bounds["binned"]) if settings.joint else ends))
         found.append(BoundedGroup(name, len(part), bounds, interval, _unproved(part, settings, each)))
         progress.advance(1)
-    return found[0], by, found[1:]
+    return found
 
 
 def _unproved(part: Predictions, asked: BoundSettings, delta: float) -> dict[str, Estimate]:

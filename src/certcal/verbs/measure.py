@@ -17,12 +17,14 @@ from certcal.binning import equal_width_edges, sums
 from certcal.claims import Bound, Estimate
 from certcal.data import (
     DoesNotFit,
+    PredictionData,
     PredictionSource,
     PredictionStream,
     about_predictions,
+    column_name,
     natural_order,
     physical_memory,
-    split_by,
+    size_text,
 )
 from certcal.metrics import check_names, metric_name
 from certcal.predictions import Predictions, task_of
@@ -397,12 +399,10 @@ def measure(
     asked = gather(MeasureSettings, locals())
     table, columns = data.read(columns, locals())
     if isinstance(table, Predictions):
-        return _of_predictions(table, by, asked, source or "predictions", progress)
-    if by is not None and not isinstance(by, str):
-        raise InputError("groups of a table are a column; give its name", argument="by")
+        return _measured(PredictionData.of_predictions(table, by), asked, source, progress)
     progress.stage("reading")
     limit = memory if memory is not None else (physical_memory() or 0) // 2 or None
-    stream = PredictionStream(table, columns, by=by, memory=limit)
+    stream = PredictionStream(table, columns, by=column_name(by), memory=limit)
     if limit is not None:
         from certcal.metrics import check_bins
 
@@ -417,51 +417,26 @@ def measure(
     return _in_pieces(stream, asked, source, progress, limit)
 
 
-def _of_predictions(
-    data: Predictions, by: Any, settings: MeasureSettings, source: str, progress: Progress
-) -> Measurement:
-    about = {"task": data.task, "kind": data.kind, "classes": data.classes}
-    groups = [] if by is None else split_by(data, by)
-    described = "; assumed: ".join((f"{counted(len(data), 'sample')}{_classes(data.classes)}", *data.doubts))
-    return _measured(data, groups, settings, progress, source, about, described, "group" if groups else None)
-
-
 def _at_once(
     stream: PredictionStream, settings: MeasureSettings, source: str | None, progress: Progress, largest: int | None
 ) -> Measurement:
     progress.stage("reading", stream.rows)
     loaded = stream.load(advance=progress.advance, most=largest)
-    about = {
-        "task": loaded.predictions.task,
-        "kind": stream.layout.kind,
-        "classes": loaded.predictions.classes,
-        "columns": stream.layout.to_dict(),
-    }
-    described = f"{counted(len(loaded.predictions), 'sample')}{_classes(loaded.predictions.classes)}"
-    described = "; assumed: ".join((f"{described}; {stream.layout.description}", *loaded.predictions.doubts))
-    groups = list(loaded.groups())
-    name = str(stream.table.path) if source is None else source
-    return _measured(loaded.predictions, groups, settings, progress, name, about, described, stream.by)
+    return _measured(PredictionData.of_table(loaded, stream.by), settings, source, progress)
 
 
-def _measured(
-    predictions: Predictions,
-    groups: Sequence[tuple[str, Predictions]],
-    settings: MeasureSettings,
-    progress: Progress,
-    source: str,
-    about: Mapping[str, Any],
-    description: str,
-    by: str | None,
-) -> Measurement:
+def _measured(data: PredictionData, settings: MeasureSettings, source: str | None, progress: Progress) -> Measurement:
     """Measure what is in memory."""
+    predictions, groups = data.predictions, data.groups
     progress.stage("measuring", 1 + len(groups))
     parts: list[MeasuredGroup] = []
     for name, part in (("all", predictions), *groups):
         parts.append(_group(name, part, settings))
         progress.advance(1)
     conventions = {**settings.conventions(predictions.task), "streamed": False}
-    found = Measurement(source, about, description, parts[0], by, parts[1:], conventions, settings=settings)
+    name = data.name if source is None else source
+    about = (data.about, data.description, parts[0], data.by, parts[1:], conventions)
+    found = Measurement(name, *about, settings=settings)
     if predictions.task == "binary" and not settings.metrics:
         found = replace(found, decision_curve=_decision_curve(predictions, settings.level))
     if settings.bounds is False:
@@ -582,15 +557,11 @@ def _in_pieces(
             "classes": several,
             "columns": stream.layout.to_dict(),
         },
-        description=f"{counted(whole.n, 'sample')}{_classes(several)}; {stream.layout.description}; read in pieces, "
-        "without the metrics that need all samples at once",
+        description=f"{size_text(whole.n, several, stream.layout)}; read in pieces, without the metrics that need all "
+        "samples at once",
         whole=whole,
         by=stream.by,
         groups=groups,
         conventions=conventions,
         settings=settings,
     )
-
-
-def _classes(classes: int | None) -> str:
-    return "" if classes is None else f", {classes} classes"

@@ -7,7 +7,19 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, Literal, ParamSpec, Protocol, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    cast,
+    overload,
+)
 
 import numpy as np
 
@@ -62,7 +74,10 @@ if TYPE_CHECKING:
     from certcal.verbs.certified_recalibration import CertifiedRecalibration
     from certcal.verbs.verify import Verification
 
-Keywords = ParamSpec("Keywords")
+    Certifiable = Run | Counts | CertifiedSamples | Verification
+    EitherRecalibration: TypeAlias = "PredictionRecalibration | CertifiedRecalibration"
+
+P = ParamSpec("P")
 
 IDENTITY = "before recalibration"
 _FEW = 10
@@ -260,42 +275,32 @@ class PredictionRecalibration(Recalibration):
         return {"calibrator": described(self.map), **both}
 
 
-class RecalibrateVerb(Protocol[Keywords]):
+class RecalibrateVerb(Protocol[P]):
     """The sources of :func:`recalibrate` and what comes of each, unless the map is fitted to all samples."""
 
     @overload
+    def __call__(self, data: Predictions, /, *args: P.args, **more: P.kwargs) -> PredictionRecalibration: ...
+    @overload
+    def __call__(self, data: Certifiable, /, *args: P.args, **more: P.kwargs) -> CertifiedRecalibration: ...
+    @overload
+    def __call__(self, data: Table, /, *args: P.args, **more: P.kwargs) -> EitherRecalibration: ...
+    @overload
     def __call__(
-        self, data: Predictions, /, *args: Keywords.args, **options: Keywords.kwargs
+        self, y_true: Values, y_prob: Values, /, *args: P.args, **more: P.kwargs
     ) -> PredictionRecalibration: ...
     @overload
     def __call__(
-        self,
-        data: Run | Counts | CertifiedSamples | Verification,
-        /,
-        *args: Keywords.args,
-        **options: Keywords.kwargs,
-    ) -> CertifiedRecalibration: ...
-    @overload
-    def __call__(
-        self, data: Table, /, *args: Keywords.args, **options: Keywords.kwargs
-    ) -> PredictionRecalibration | CertifiedRecalibration: ...
-    @overload
-    def __call__(
-        self, y_true: Values, y_prob: Values, /, *args: Keywords.args, **options: Keywords.kwargs
+        self, estimator: Estimator, X: Any, y: Values, /, *args: P.args, **more: P.kwargs
     ) -> PredictionRecalibration: ...
     @overload
     def __call__(
-        self, estimator: Estimator, X: Any, y: Values, /, *args: Keywords.args, **options: Keywords.kwargs
-    ) -> PredictionRecalibration: ...
-    @overload
-    def __call__(
-        self, model: ModelLike, data: DataLike, /, *args: Keywords.args, **options: Keywords.kwargs
+        self, model: ModelLike, data: DataLike, /, *args: P.args, **more: P.kwargs
     ) -> PredictionRecalibration: ...
 
 
 def _typed(
-    verb: Callable[Concatenate[PredictionSource, Keywords], Recalibration],
-) -> RecalibrateVerb[Keywords]:
+    verb: Callable[Concatenate[PredictionSource, P], Recalibration],
+) -> RecalibrateVerb[P]:
     return cast("Any", about_predictions(verb))
 
 
