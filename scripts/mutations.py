@@ -1015,7 +1015,7 @@ MUTATIONS = (
     mutation(
         "groups: all of delta for each",
         "verbs/bound.py",
-        "equal_share(settings.delta, len(groups))",
+        "equal_share(settings.delta, len(read.groups))",
         "settings.delta",
         "tests/cli/test_bound.py::test_groups_share_delta_and_none_is_dropped",
     ),
