@@ -10,7 +10,7 @@ import pytest
 
 from certcal import InputError
 from certcal.data import Inputs, Rows, open_inputs, read_inputs, read_split
-from certcal.data.rows import ArraySource, FileSource, npy_source
+from certcal.data.inputs import ArraySource, FileSource, npy_source
 
 RNG = np.random.default_rng(2)
 PIXELS = RNG.integers(0, 256, (9, 3, 2, 2), np.uint8)
@@ -69,7 +69,7 @@ def test_a_whole_map_travels_as_its_path_and_a_part_of_one_or_a_changed_one_does
 
 
 def test_no_more_than_a_block_of_rows_is_read_at_a_time(monkeypatch):
-    monkeypatch.setattr("certcal.data.rows.CHUNK_NUMBERS", 24)
+    monkeypatch.setattr("certcal.data.inputs.CHUNK_NUMBERS", 24)
     read: list[int] = []
 
     class Counted(ArraySource):

@@ -118,7 +118,7 @@ def test_the_driver_never_holds_more_than_a_few_pieces(tmp_path, monkeypatch):
     shape, piece = (1600, 3, 64, 64), 1 << 20
     np.lib.format.open_memmap(saved(tmp_path / "data") / "inputs.npy", "w+", np.uint8, shape).flush()
     np.save(tmp_path / "data" / "labels.npy", np.zeros(shape[0], int))
-    for place in ("certcal.smoothing._sample.PIECE_BYTES", "certcal.data.rows.CHUNK_NUMBERS"):
+    for place in ("certcal.smoothing._sample.PIECE_BYTES", "certcal.data.inputs.CHUNK_NUMBERS"):
         monkeypatch.setattr(place, piece if "PIECE" in place else piece // 4)
     first = load("tests.smoothing.models_for_tests:first_two", outputs="logits")
     sample(first, saved(tmp_path / "few", X[:4], Y[:4] % 2), sigma=0.5, n=2, n0=2, batch=8, out=tmp_path / "compiled")

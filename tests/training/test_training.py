@@ -14,8 +14,7 @@ import pytest
 import certcal
 from certcal import InputError
 from certcal.cli.progress import APART_SECONDS, Waiting
-from certcal.data import DataSettings, Inputs, Parts, read_split
-from certcal.data.rows import Rows
+from certcal.data import DataSettings, Inputs, Parts, Rows, read_split
 from certcal.lab.training import recipe
 from certcal.lab.training import train as run
 from certcal.models.networks import MLP, by_name

@@ -16,8 +16,7 @@ from certcal._base.checks import InputError, positive, whole_number
 from certcal._base.checks import labels as class_labels
 from certcal.attacks._protocol import AttackedModel
 from certcal.attacks.ball import Ball, Norm
-from certcal.data import Inputs
-from certcal.data.rows import Rows, blocks
+from certcal.data import Inputs, Rows, blocks
 from certcal.models import Differentiable, Model, differentiable, load, wrap
 from certcal.models.protocol import Outputs
 from certcal.predictions import Predictions

@@ -25,7 +25,7 @@ from certcal.data.columns import (
 from certcal.data.features import Features, is_table, read_features
 from certcal.data.formats import OpenTable, TableColumn, existing, local_file, open_table, physical_memory
 from certcal.data.image_files import fashion_mnist, read_idx
-from certcal.data.inputs import Inputs, Parts, Split
+from certcal.data.inputs import Inputs, Parts, Rows, Split, blocks, hash_rows
 from certcal.data.intervals import IntervalTable, read_intervals
 from certcal.data.layout import log_columns, resolve_columns, resolve_interval_columns, table_kind
 from certcal.data.opening import DataSettings, OpenedInputs, open_inputs, read_inputs, read_split
@@ -39,7 +39,6 @@ from certcal.data.predictions import (
     read_predictions,
     split_by,
 )
-from certcal.data.rows import Rows, blocks, hash_rows
 from certcal.data.schema import (
     IDENTIFIER,
     LOG,

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError, same_length, to_numpy
 from certcal._base.checks import labels as class_labels
 from certcal.data.formats import OpenTable, open_table
-from certcal.data.inputs import MAX_CLASSES, Inputs
+from certcal.data.inputs import MAX_CLASSES, Inputs, complaint
 from certcal.data.layout import feature_columns
 from certcal.data.pieces import Arrays, gather, in_file, pieces
-from certcal.data.rows import complaint
 from certcal.data.schema import ROLES
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError
 from certcal._base.threads import thread_count
 from certcal.data.formats import damaged, file_ends
-from certcal.data.inputs import MAX_CLASSES, PARTS, Inputs, Part, Readers
-from certcal.data.rows import Rows
+from certcal.data.inputs import MAX_CLASSES, PARTS, Inputs, Part, Readers, Rows
 
 _PART_NAMES: dict[Part, tuple[str, ...]] = {"train": ("train",), "test": ("test", "val")}
 _ALL_PART_NAMES = {name for names in _PART_NAMES.values() for name in names}

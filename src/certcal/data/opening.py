@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from certcal._base.checks import InputError
+from certcal._base.checks import InputError, to_numpy
 from certcal._base.durable import open_regular
 from certcal._base.settings import Settings, setting
-from certcal.data.datasets import dataset_inputs, is_dataset, is_named, named_dataset
 from certcal.data.features import LABEL, table_inputs
 from certcal.data.formats import file_ends, local_file
-from certcal.data.inputs import PARTS, Inputs, Part, Parts, Readers, Split, check_part, read_part
+from certcal.data.inputs import PARTS, Inputs, Part, Parts, Readers, Rows, Split, check_part, npy_source, read_part
 from certcal.data.pieces import in_file
-from certcal.data.rows import Rows, npy_source
 from certcal.data.schema import Resolver
 
 _SAVE = "give the folder of inputs.npy and labels.npy, or save both with numpy.savez(path, inputs=…, labels=…)"
@@ -27,6 +26,10 @@ _SAVE = "give the folder of inputs.npy and labels.npy, or save both with numpy.s
 # Arrays of an archive from this many bytes on are read row by row, where they are not compressed.
 HELD = 1 << 28
 
+_MAP_STYLE = "pass one that has a length and gives an input and its label by number (map-style)"
+# Samplers that go through a whole data set, by name: torch is not imported for them.
+_WHOLE = ("SequentialSampler", "RandomSampler")
+_PLAIN = ("default_collate", "default_convert")
 _SIDE = {"least": 1, "most": 1 << 14, "metavar": "PIXELS"}
 
 
@@ -238,7 +241,7 @@ def read_split(
     readers = _readers(text, how)
     if source in NAMED:
         return _named_split(text)
-    name = text if is_named(text) else Path(source).resolve().name or text
+    name = text if _is_python_name(text) else Path(source).resolve().name or text
     if "train" not in readers and None not in readers:
         raise InputError(f"{Path(source)}: there is no training data, only a test part; add a training part")
     parts = ("train", "test") if readers.keys() >= set(PARTS) else ("train" if "train" in readers else None,)
@@ -255,11 +258,11 @@ def read_split(
 
 def _readers(source: str, how: DataSettings) -> Readers:
     """How to read each part of data by name, of a file or of a folder."""
-    if source not in NAMED and not is_named(source):
+    if source not in NAMED and not _is_python_name(source):
         return input_parts(Path(source), how=how)
     _refuse_preparing(how)
-    if is_named(source):
-        return {None: partial(named_dataset, source)}
+    if _is_python_name(source):
+        return {None: lambda: _inputs_of_rows(_NamedDatasetRows(source))}
     return {"train": lambda: _named_split(source).train, "test": lambda: _named_split(source).test}
 
 
@@ -338,10 +341,142 @@ def _inputs_of(source: Any) -> Inputs:
     if isinstance(source, tuple | list) and len(cast("tuple[Any, ...]", source)) == 2:
         inputs, labels = cast("tuple[Any, Any]", source)
         return Inputs.from_arrays(inputs, labels)
-    if is_dataset(source):
-        return dataset_inputs(source)
+    if _is_dataset(source):
+        return _inputs_of_rows(_DatasetRows(_dataset_of(source)))
     what = type(cast("object", source)).__name__
     raise InputError(
         f"data is a {what}; pass inputs and labels as a pair of arrays, a file, a name, or a data set that has a "
         "length and gives an input and its label by number"
     )
+
+
+def _is_python_name(source: str) -> bool:
+    module, colon, name = source.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))
+
+
+def _is_dataset(source: Any) -> bool:
+    return _is_indexed(source) or hasattr(source, "batch_sampler")
+
+
+def _is_indexed(source: Any) -> bool:
+    apart = isinstance(source, str | dict | np.ndarray)
+    return not apart and hasattr(source, "__len__") and hasattr(source, "__getitem__")
+
+
+def _inputs_of_rows(rows: _DatasetRows) -> Inputs:
+    return Inputs.from_arrays(Rows(rows), rows.labels())
+
+
+def _dataset_of(source: Any) -> Any:
+    """The data set itself; of a loader its data set, if the loader gives all of it as it is."""
+    if not hasattr(source, "batch_sampler"):
+        return source
+    sampler, collate = getattr(source, "sampler", None), getattr(source, "collate_fn", None)
+    batches = type(source.batch_sampler).__name__
+    if not _is_indexed(source.dataset):
+        raise InputError(f"the data set of this loader has no numbered samples; {_MAP_STYLE}")
+    whole = type(sampler).__name__ in _WHOLE and not getattr(sampler, "replacement", False)
+    number = getattr(sampler, "num_samples", None) or len(source.dataset)
+    if not whole or number != len(source.dataset) or batches not in ("BatchSampler", "NoneType"):
+        chooses = type(sampler).__name__ if not whole else batches
+        raise InputError(
+            f"the loader's {chooses} chooses among the samples of its data set, and samples are numbered as the data "
+            "set has them; pass the data set, or torch.utils.data.Subset of it"
+        )
+    if getattr(collate, "__name__", "") not in _PLAIN:
+        raise InputError(
+            "the loader has a collate_fn of its own, and inputs are read one by one; do what it does in the data set"
+        )
+    return source.dataset
+
+
+class _DatasetRows:
+    name, portable = "", False
+    _labels: NDArray[np.int64] | None = None
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        count = len(self.dataset)
+        return (count, *self._item(0)[0].shape) if count else (0, 0)
+
+    def labels(self) -> NDArray[np.int64]:
+        """The true classes: as the data set lists them, else from its items, which are then read once more."""
+        listed = getattr(self.dataset, "targets", None)
+        if listed is not None and getattr(self.dataset, "target_transform", None) is None:
+            found = to_numpy(listed, "targets")
+            if found.shape == self.shape[:1] and found.dtype.kind in "iu":
+                self._labels = found.astype(np.int64)
+        if self._labels is None:
+            self._labels = np.array([self._item(number)[1] for number in range(self.shape[0])], np.int64)
+        return self._labels.copy()
+
+    def read(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Inputs by their numbers, one after the other: a data set need not bear threads."""
+        items = [self._item(number) for number in rows.tolist()]
+        for number, (value, label) in zip(rows.tolist(), items, strict=True):
+            if value.shape != self.shape[1:]:
+                raise InputError(
+                    f"data[{number}] has shape {value.shape} and data[0] {self.shape[1:]}; give all inputs one shape, "
+                    "for example by a transform that resizes and crops"
+                )
+            if self._labels is not None and label != self._labels[number]:
+                raise InputError(
+                    f"data[{number}] has label {label}, and it was {self._labels[number]} at first; a data set must "
+                    "always give the same label"
+                )
+        if not items:
+            return np.empty((0, *self.shape[1:]), np.float32)
+        return np.stack([value for value, _ in items])
+
+    def _item(self, number: int) -> tuple[NDArray[Any], int]:
+        try:
+            item = self.dataset[number]
+        except InputError:
+            raise
+        except Exception as error:
+            text = str(error).strip().partition("\n")[0]
+            raise InputError(f"data[{number}] failed ({type(error).__name__}: {text}); mend the data set") from error
+        if not isinstance(item, tuple | list) or len(cast("tuple[Any, ...]", item)) != 2:
+            what = type(cast("object", item)).__name__
+            raise InputError(f"data[{number}] is a {what}, not a pair of an input and its label")
+        value, label = cast("tuple[Any, Any]", item)
+        if hasattr(value, "getbands"):  # an image of Pillow's
+            from certcal.data.image_folder import pixels_of
+
+            value = pixels_of(value, f"data[{number}]")
+        array = to_numpy(value, f"data[{number}]")
+        kind = to_numpy(label, f"label of data[{number}]")
+        if kind.size != 1 or kind.dtype.kind not in "biu" or int(kind.reshape(-1)[0]) < 0:
+            raise InputError(f"data[{number}] has label {label!r}; labels are whole numbers from 0")
+        return array, int(kind.reshape(-1)[0])
+
+
+class _NamedDatasetRows(_DatasetRows):
+    """A data set that any process with the same files can make again."""
+
+    portable = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"name": self.name, "_labels": self._labels}
+
+    @cached_property
+    def dataset(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        from certcal.models import find_named
+
+        found: Any = find_named(self.name)
+        makes = isinstance(found, type) or (callable(found) and not _is_dataset(found))
+        try:
+            made = found() if makes else found
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}".partition("\n")[0]
+            raise InputError(f"{self.name} failed ({text}); it is called without arguments") from error
+        if not _is_dataset(made):
+            raise InputError(f"{self.name} is no data set; {_MAP_STYLE}")
+        return _dataset_of(made)

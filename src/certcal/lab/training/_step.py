@@ -15,7 +15,7 @@ from torch.optim.sgd import sgd
 
 from certcal._base.checks import InputError
 from certcal.attacks import Adversary, Ball, Found, Target
-from certcal.data.rows import Rows
+from certcal.data import Rows
 from certcal.lab.training._augment import augmented
 from certcal.lab.training._parts import Judged, TrainingParts, View, parts_of
 from certcal.lab.training._recipe import Recipe
