@@ -23,7 +23,7 @@ def view(found: StudyOverview) -> Report:
     sections.append(Section("Columns and settings", [Facts(_facts(found))], brief=True))
     return Report(
         "What is in this table?",
-        [Text(f"{found.description}.")],
+        [],  # what was measured is the description of every report
         sections,
         source=found.source,
         notes=["Estimates from these samples, not guarantees.", *found.notes],
