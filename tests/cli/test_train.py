@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from certcal._base.settings import Spec
+from certcal._base.signature import Spec
 from certcal._base.text import distance_text
 from certcal.cli.options import Typed
 from certcal.cli.train import next_commands

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from certcal._base.checks import InputError
 from certcal._base.files import refuse_overwriting, write_together
-from certcal._base.settings import Spec
+from certcal._base.signature import Spec
 from certcal.cli.mlflow import log_if_asked, mlflow_option
 from certcal.cli.options import OUTPUT, Typed, option, options
 from certcal.cli.progress import be_quiet, tell

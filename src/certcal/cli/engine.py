@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from certcal._base.settings import Spec
+from certcal._base.signature import Spec
 from certcal.cli.options import Decorated, NamedChoice, checked, option, options
 
 if TYPE_CHECKING:

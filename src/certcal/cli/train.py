@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certcal._base.checks import InputError
-from certcal._base.settings import Spec
+from certcal._base.signature import Spec
 from certcal._base.text import distance_text, printable
 from certcal._base.training_methods import METHODS
 from certcal.cli.app import ExampleCommand

@@ -13,7 +13,7 @@ from inspect import signature
 from typing import Any, cast
 
 from certcal._base.checks import InputError
-from certcal._base.settings import check_arguments
+from certcal._base.signature import check_arguments
 from certcal._base.text import capital, counted
 from certcal.report.charts import Chart, curves
 from certcal.report.document import (
