@@ -22,8 +22,6 @@ from certcal._base.signature import (
     specs_of,
     verb,
 )
-from certcal.verbs.changes import compare_tables
-from certcal.verbs.compare import compare_runs
 
 if TYPE_CHECKING:
     from nowhere import Unknown  # pyright: ignore
@@ -125,6 +123,5 @@ def test_options_follow_from_annotations_and_the_first_paragraph() -> None:
 
 @pytest.mark.parametrize("function", VERBS, ids=lambda each: each.__name__)
 def test_every_argument_of_a_verb_is_explained_where_help_shows_it(function: Any) -> None:
-    behind = (compare_tables, compare_runs) if function is certcal.compare else (function,)
-    names = {name for each in behind for name in inspect.signature(each).parameters} - {"old", "new"}
-    assert {name for name, text in explanations(function.__doc__).items() if text} == names
+    told = explanations(function.__doc__)
+    assert {name for name, text in told.items() if text} == {*inspect.signature(function).parameters}

@@ -7,7 +7,9 @@ from typing import assert_type
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.linear_model import LogisticRegression
+from torch.utils.data import Dataset
 
 import certcal as cc
 from certcal.smoothing import Run
@@ -20,6 +22,17 @@ predictions = cc.Predictions.from_scores(y_prob, y_true)
 model = LogisticRegression()
 
 
+network = torch.nn.Linear(2, 2)
+
+
+class Samples(Dataset[tuple[list[float], int]]):
+    def __getitem__(self, index: int) -> tuple[list[float], int]:
+        return [0.0, 1.0], 1
+
+
+samples = Samples()
+
+
 def own_metric(z: object, c: object) -> float:
     return 0.0
 
@@ -30,6 +43,7 @@ def right(run: Run, record: VoteRecord) -> None:
     assert_type(cc.measure(df, score="pd", outcome="default", metrics=["ece", own_metric]), cc.Measurement)
     assert_type(cc.measure(model, df[["pd"]], y_true, positive=1), cc.Measurement)
     assert_type(cc.measure("net.onnx", "test.npz"), cc.Measurement)
+    assert_type(cc.measure(network, samples), cc.Measurement)
     assert_type(cc.measure(Path("table.csv"), closed="right", bounds=None), cc.Measurement)
     assert_type(cc.bound(table, delta=0.01, form="published"), cc.Bounds)
     assert_type(cc.bound(y_true, y_prob, lipschitz=2), cc.Bounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,6 +57,14 @@ class Estimator(Protocol):
         ...
 
 
+class Indexed(Protocol):
+    """A data set that gives a sample by its number, such as torch's."""
+
+    def __getitem__(self, index: Any, /) -> Any:
+        """The input and its label."""
+        ...
+
+
 class ArrayLike(Protocol):
     """An array of any library."""
 
@@ -67,7 +76,7 @@ class ArrayLike(Protocol):
 Table = Predictions | str | os.PathLike[str] | Mapping[str, Any] | FrameLike | ArrowStream
 Values = ArrayLike | Iterable[Any]
 ModelLike = str | os.PathLike[str] | Estimator | Callable[..., Any]
-DataLike = str | os.PathLike[str] | Inputs | Iterable[Any]
+DataLike = str | os.PathLike[str] | Inputs | Iterable[Any] | Indexed
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +291,10 @@ def about_predictions(
             raise InputError(f"{name} {reason}", remedy=f"call it as {ways}")
         return cast("Any", verb)(PredictionSource(name, given), **options)
 
+    about = inspect.signature(verb)
+    first, *others = about.parameters.values()
+    several = first.replace(kind=first.VAR_POSITIONAL, annotation=first.empty)
+    cast("Any", call).__signature__ = about.replace(parameters=[several, *others])
     return cast("Any", call)
 
 

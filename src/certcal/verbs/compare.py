@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import string
 import warnings
@@ -99,8 +100,16 @@ class CompareVerb(Protocol[OfTables, OfRuns]):
 def _of_either(
     tables: Callable[OfTables, ChangeComparison], runs: Callable[OfRuns, Any]
 ) -> Callable[[Callable[..., Any]], CompareVerb[OfTables, OfRuns]]:
-    """The type of a function that compares tables or runs, each with its own keywords."""
-    return lambda function: cast("Any", function)
+    """Let a function be seen with the keywords of those that compare tables and runs."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        first = next(iter(inspect.signature(function).parameters.values()))
+        both = {**inspect.signature(tables).parameters, **inspect.signature(runs).parameters}
+        keywords = [each for each in both.values() if each.kind is each.KEYWORD_ONLY]
+        cast("Any", function).__signature__ = inspect.Signature([first, *keywords])
+        return function
+
+    return decorate
 
 
 @_of_either(compare_tables, compare_runs)
