@@ -20,8 +20,8 @@ from torch import Tensor, nn
 import certcal
 from certcal import InputError
 from certcal.models import Source, differentiable, load
+from certcal.models.devices import torch_threads
 from certcal.models.networks import PublishedResNet, by_name, load_weights, save_weights
-from certcal.models.torch_threads import torch_threads
 
 CIFAR = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from certcal import InputError
-from certcal.models.devices import has_doubles, resolve, shares
+from certcal.models.devices import has_doubles, resolve, shares, torch_threads
 from tests.accelerator import accelerator
 
 
@@ -53,3 +54,24 @@ def test_the_cpu_is_known_without_loading_torch() -> None:
     program = "import sys; from certcal.models.devices import resolve; print(resolve('cpu'), 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout == "cpu False\n"
+
+
+def test_threads_and_generator_are_as_before_also_after_an_error() -> None:
+    before, state = torch.get_num_threads(), torch.get_rng_state()
+
+    def fail() -> None:
+        with torch_threads(before + 1):
+            assert torch.get_num_threads() == before + 1
+            torch.rand(3)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert torch.get_num_threads() == before
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("threads", [0, 1.5, "two", 100_000])
+def test_a_number_of_threads_that_makes_no_sense_is_one_sentence(threads: int) -> None:
+    with pytest.raises(InputError, match=r"threads is .*; pass how many threads torch may use"), torch_threads(threads):
+        pass

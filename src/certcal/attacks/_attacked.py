@@ -18,8 +18,7 @@ from certcal.attacks.ball import Ball
 from certcal.attacks.subject import Floats, Progress, Subject
 from certcal.claims import Frozen
 from certcal.metrics import ece
-from certcal.models.devices import Fitting
-from certcal.models.torch_threads import torch_threads
+from certcal.models.devices import Fitting, torch_threads
 from certcal.predictions import Predictions
 
 BINS = 15

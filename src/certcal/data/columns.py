@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,18 +72,12 @@ class IntervalOrigin:
         """What a file says of its origin; None when it says nothing that is understood."""
         if text is None or len(text) > _LONGEST:
             return None
+        import msgspec
+
         try:
-            found: Any = json.loads(text)
-            kind, noise, assumptions = (found[name] for name in ("confidence", "noise", "assumptions"))
-            later = {name: found[name] for name in ("recalibration", "samples", "run") if name in found}
-        except (ValueError, TypeError, KeyError, RecursionError):
+            return msgspec.json.decode(text, type=IntervalOrigin)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
             return None
-        if not isinstance(assumptions, list):
-            return None
-        words = [kind, noise, *cast("list[Any]", assumptions)]
-        if not all(isinstance(word, str) for word in (*words, *later.values())):
-            return None
-        return IntervalOrigin(kind, noise, tuple(words[2:]), **later)
 
 
 def intervals_as_parquet(columns: Mapping[str, NDArray[Any]], origin: IntervalOrigin | None = None) -> bytes:

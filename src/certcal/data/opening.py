@@ -398,8 +398,12 @@ class _DatasetRows:
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
 
-    @cached_property
+    @property
     def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @cached_property
+    def _shape(self) -> tuple[int, ...]:
         count = len(self.dataset)
         return (count, *self._item(0)[0].shape) if count else (0, 0)
 

@@ -1,11 +1,11 @@
-"""Where a model computes, one word for torch, onnxruntime and the command line; and how much of it fits there."""
+"""Where a model computes, one word for torch, onnxruntime and the command line; how much fits there; and threads."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base import memory as _memory
-from certcal._base.checks import InputError
+from certcal._base.checks import InputError, whole_number
 
 __all__ = ["DeviceMemoryWarning", "resolve"]
 
@@ -103,6 +103,23 @@ def described(device: str) -> str:
             named = torch.device(device)
             return f"{device} ({torch.get_device_module(named.type).get_device_name(named)})"
     return device
+
+
+@contextmanager
+def torch_threads(threads: int = 1) -> Generator[None, None, None]:
+    """So many threads for torch's arithmetic, and its number of threads and random generator left as they were.
+
+    Sums depend on how many threads share them; with one the same call gives the same bits on any number of cores.
+    """
+    torch: Any = import_module("torch")
+    count = whole_number(threads, 1, 4096, "threads", "pass how many threads torch may use, at least 1")
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

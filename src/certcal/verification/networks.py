@@ -28,8 +28,8 @@ from certcal.attacks import Target
 from certcal.attacks.ascent import ascend, odds_against
 from certcal.attacks.ball import LONGEST, Ball, Norm
 from certcal.models import Model, wrap
+from certcal.models.devices import torch_threads
 from certcal.models.protocol import Outputs
-from certcal.models.torch_threads import torch_threads
 from certcal.verification.boxes import BoxedRows
 from certcal.verification.kinds import Verified
 

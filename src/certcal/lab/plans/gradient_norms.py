@@ -23,9 +23,8 @@ from certcal.lab.training._prepare import fitted
 from certcal.lab.training._recipe import Recipe
 from certcal.lab.training._schedules import finest, generator_of, moment
 from certcal.lab.training._step import Workshop, read, some_of
-from certcal.models.devices import resolve
+from certcal.models.devices import resolve, torch_threads
 from certcal.models.protocol import Outputs
-from certcal.models.torch_threads import torch_threads
 
 Floats = NDArray[np.float64]
 

@@ -32,9 +32,8 @@ from certcal.lab.training._recipe import Recipe
 from certcal.lab.training._schedules import Moment, batches_of, drawn, generator_of, moment, order_of
 from certcal.lab.training._step import StepResult, Workshop
 from certcal.metrics import ece
-from certcal.models.devices import is_out_of_memory, resolve
+from certcal.models.devices import is_out_of_memory, resolve, torch_threads
 from certcal.models.protocol import Outputs
-from certcal.models.torch_threads import torch_threads
 
 CHECKPOINT_SECONDS = 300.0
 _EVALUATED_AT_A_TIME = 1000
