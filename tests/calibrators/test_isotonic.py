@@ -13,7 +13,7 @@ from sklearn.isotonic import IsotonicRegression
 from certcal import InputError
 from certcal.calibrators import CertifiedIsotonic, IsotonicCalibration
 from certcal.calibrators._isotonic import MonotoneCurve
-from certcal.metrics.isotonic import counted
+from certcal.metrics.isotonic import count_places
 
 UNIT = st.floats(0, 1)
 
@@ -112,7 +112,7 @@ def test_no_value_passes_the_knot_after_it_because_of_rounding():
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=1, max_size=40))
 def test_places_are_counted_as_by_a_dictionary(samples):
     places, correct = (np.array(column) for column in zip(*samples, strict=True))
-    x, n, right = counted(places.astype(float), correct.astype(np.uint8))
+    x, n, right = count_places(places.astype(float), correct.astype(np.uint8))
     every, hits = Counter(places.tolist()), Counter(place for place, hit in samples if hit)
     assert x.tolist() == sorted(every)
     assert n.tolist() == [every[place] for place in x.tolist()]
@@ -121,6 +121,6 @@ def test_places_are_counted_as_by_a_dictionary(samples):
 
 def test_counting_takes_minus_zero_as_zero_and_leaves_its_input_alone():
     places = np.array([0.0, -0.0, 1.0])
-    x, n, right = counted(places, np.array([1, 0, 1], np.uint8))
+    x, n, right = count_places(places, np.array([1, 0, 1], np.uint8))
     assert (x.tolist(), n.tolist(), right.tolist()) == ([0.0, 1.0], [2, 1], [1, 1])
     assert np.signbit(places).tolist() == [False, True, False]

@@ -36,10 +36,8 @@ def median_confidence(confidence, correct, *, sample_weight=None):
 
 
 NEW = [
-    MetricEntry(
-        "largest_bin", largest_bin, "fullest bin", "The share of the fullest bin.", form=OfBins(largest_bin_of)
-    ),
-    MetricEntry("median_confidence", median_confidence, "median", "The middle of all confidences.", "Accuracy", 9),
+    MetricEntry(largest_bin, "fullest bin", "The share of the fullest bin.", form=OfBins(largest_bin_of)),
+    MetricEntry(median_confidence, "median", "The middle of all confidences.", "Accuracy", 9),
 ]
 
 
@@ -119,7 +117,7 @@ def test_every_entry_says_all_that_a_page_shows():
 
 def test_texts_can_differ_between_kinds_of_tasks_and_have_one_default():
     words = {"binary": {"label": "base rate", "definition": "The share of outcomes 1."}}
-    entry = MetricEntry("accuracy", metrics.accuracy, "accuracy", "The share that is right.", by_kind=words)
+    entry = MetricEntry(metrics.accuracy, "accuracy", "The share that is right.", by_kind=words)
     assert [entry.text("label", kind) for kind in (None, "binary", "top-label")] == [
         "accuracy",
         "base rate",
