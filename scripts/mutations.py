@@ -730,8 +730,8 @@ MUTATIONS = (
     mutation(
         "DKW: a twentieth narrower",
         "bounds/concentration.py",
-        "return _plain(width * (1 + _SUM))",
-        "return _plain(width * 0.95)",
+        "return _float_or_array(width * (1 + _SUM))",
+        "return _float_or_array(width * 0.95)",
         "tests/bounds/test_concentration.py::"
         "test_dkw_holds_by_the_exact_distribution_and_five_per_cent_less_would_not_for_many_draws",
     ),

@@ -99,7 +99,7 @@ class Predictions:
         confidence, correct = _top_label(p, y)
         if half:  # the check widened the values; back to the type whose edges they lie on, exactly
             confidence = confidence.astype(np.float16)
-        return cls._checked("probabilities", confidence, correct, probabilities=p, labels=y, sample_weight=w)
+        return cls._of_checked("probabilities", confidence, correct, probabilities=p, labels=y, sample_weight=w)
 
     @classmethod
     def from_logits(cls, logits: Any, labels: Any, sample_weight: Any = None) -> Predictions:
@@ -138,7 +138,7 @@ class Predictions:
                 _checks.LogitsWarning,
                 stacklevel=2,
             )
-        return cls._checked("logits", confidence, correct, probabilities=p, logits=matrix, labels=y, sample_weight=w)
+        return cls._of_checked("logits", confidence, correct, probabilities=p, logits=matrix, labels=y, sample_weight=w)
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ class Predictions:
         Predictions(n=3, kind='confidence', accuracy=0.667)
         """
         z, c, w = _checks.score_pair(confidence, correct, sample_weight)
-        return cls._checked("confidence", z, c, sample_weight=w)
+        return cls._of_checked("confidence", z, c, sample_weight=w)
 
     @classmethod
     def from_scores(cls, scores: Any, outcomes: Any, sample_weight: Any = None, *, positive: Any = None) -> Predictions:
@@ -198,10 +198,10 @@ class Predictions:
         z = _checks.confidences(scores, "scores", remedy, of_log_odds=logits)
         y = outcome_array(outcomes, positive)
         _checks.same_length(scores=z.size, outcomes=y.size)
-        return cls._checked("score", z, y, sample_weight=_checks.weights(sample_weight, z.size, partner="scores"))
+        return cls._of_checked("score", z, y, sample_weight=_checks.weights(sample_weight, z.size, partner="scores"))
 
     @classmethod
-    def _checked(
+    def _of_checked(
         cls,
         kind: Kind,
         confidence: NDArray[Any],
@@ -262,7 +262,7 @@ class Predictions:
         >>> p.select(slice(1, None))
         Predictions(n=2, kind='confidence', accuracy=0.5)
         """
-        rows = _positions(mask_or_index, len(self))
+        rows = _check_positions(mask_or_index, len(self))
 
         def pick(array: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if array is None else array[rows]
@@ -273,7 +273,7 @@ class Predictions:
         w = pick(self.sample_weight)
         if w is not None and not w.sum() > 0:
             raise InputError("mask_or_index picks only samples of weight 0; at least one weight must be positive")
-        return self._checked(
+        return self._of_checked(
             self.kind,
             confidence,
             self.correct[rows],
@@ -344,7 +344,7 @@ def _top_label(
     return confidence, correct
 
 
-def _positions(value: Any, n: int) -> Any:
+def _check_positions(value: Any, n: int) -> Any:
     """A slice, a mask of n entries or positions below n, checked."""
     if isinstance(value, slice):
         return cast(Any, value)

@@ -167,7 +167,7 @@ def _one_dimensional(array: NDArray[Any], name: str) -> NDArray[Any]:
     return np.ascontiguousarray(array)
 
 
-def _first(bad: NDArray[np.bool_]) -> int:
+def _first_true(bad: NDArray[np.bool_]) -> int:
     return int(np.argmax(bad))
 
 
@@ -213,16 +213,16 @@ def confidences(
     readable = kernel_float(array)
     if all(map_blocks(lambda start, stop: bool(all_in_unit_interval(readable[start:stop])), array.size)):
         return array
-    index = _first(~((array >= 0) & (array <= 1)))
+    index = _first_true(~((array >= 0) & (array <= 1)))
     entry = array[index]
     if not np.isfinite(entry):
         raise InputError(f"{name}[{index}] is {entry}; drop the sample or repair the model's output")
     if of_log_odds is not None and bool((array < 0).any()):
         remedy = of_log_odds
-    raise InputError(f"{name}[{index}] is {entry:.9g}, outside [0, 1]; {_scale(array) or remedy}")
+    raise InputError(f"{name}[{index}] is {entry:.9g}, outside [0, 1]; {_remedy_of_scale(array) or remedy}")
 
 
-def _scale(array: NDArray[Any]) -> str:
+def _remedy_of_scale(array: NDArray[Any]) -> str:
     """What to do about numbers that are plainly per cent or points; nothing about others, such as logits."""
     finite = array[np.isfinite(array)]
     least, most = finite.min(initial=0), finite.max(initial=0)
@@ -257,7 +257,7 @@ def correctness(
         )
     if good:
         return out
-    index = _first((array != 0) & (array != 1))
+    index = _first_true((array != 0) & (array != 1))
     raise InputError(f"{name}[{index}] is {array[index]}, neither 0 nor 1; {remedy}")
 
 
@@ -271,7 +271,7 @@ def weights(value: Any, n: int, name: str = "sample_weight", partner: str = "con
 
     readable = read_only(array)
     if not all(map_blocks(lambda start, stop: bool(all_finite_and_not_negative(readable[start:stop])), n)):
-        index = _first(~((array >= 0) & (array < np.inf)))
+        index = _first_true(~((array >= 0) & (array < np.inf)))
         raise InputError(f"{name}[{index}] is {array[index]}; weights must be finite and not negative")
     largest = float(array.max())
     if largest == 0:
@@ -317,13 +317,13 @@ def probability_matrix(value: Any, name: str = "probabilities", for_logits: str 
     from certcal._kernels.checking import check_rows
 
     for row, column, total in map_blocks(
-        lambda start, stop: _shifted(check_rows(readable[start:stop], ABOVE_ONE, tolerance), start),
+        lambda start, stop: _shift_row(check_rows(readable[start:stop], ABOVE_ONE, tolerance), start),
         array.shape[0],
         small=1 + 2_000_000 // array.shape[1],
     ):
         if column >= 0:
             # Logits of a row may all be positive, and do not sum to 100.
-            percent = _scale(array) if abs(float(array[row].sum()) - 100) < 1 else ""
+            percent = _remedy_of_scale(array) if abs(float(array[row].sum()) - 100) < 1 else ""
             raise InputError(
                 f"{name}[{row}, {column}] is {array[row, column]:.9g}, outside [0, 1]; "
                 f"{percent or f'pass probabilities (for logits use {for_logits})'}"
@@ -336,7 +336,7 @@ def probability_matrix(value: Any, name: str = "probabilities", for_logits: str 
     return array
 
 
-def _shifted(found: tuple[int, int, float], start: int) -> tuple[int, int, float]:
+def _shift_row(found: tuple[int, int, float], start: int) -> tuple[int, int, float]:
     row, column, total = found
     return (row + start, column, total) if row >= 0 else found
 
@@ -353,7 +353,7 @@ def logit_matrix(value: Any, name: str = "logits") -> NDArray[Any]:
 
     flat = read_only(array.reshape(-1))
     if not all(map_blocks(lambda start, stop: bool(all_finite(flat[start:stop])), flat.size)):
-        row, column = np.unravel_index(_first(~np.isfinite(flat)), array.shape)
+        row, column = np.unravel_index(_first_true(~np.isfinite(flat)), array.shape)
         raise InputError(
             f"{name}[{row}, {column}] is {array[row, column]}; drop the sample or repair the model's output"
         )
@@ -367,7 +367,7 @@ def labels(value: Any, classes: int, name: str = "labels") -> NDArray[np.int64]:
     if array.dtype.kind == "f":
         bad |= np.floor(array) != array
     if bad.any():
-        index = _first(bad)
+        index = _first_true(bad)
         raise InputError(f"{name}[{index}] is {array[index]}; labels are whole numbers from 0 to {classes - 1}")
     return array.astype(np.int64)
 

@@ -40,7 +40,7 @@ def score_intervals(lower: Any, upper: Any, *, unit: float = DOUBLE) -> tuple[Fl
     """
     below, above = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
     with np.errstate(over="ignore"):
-        return _outward(1 / (1 + np.exp(-below)), 1 / (1 + np.exp(-above)), unit, 2)
+        return _move_outward(1 / (1 + np.exp(-below)), 1 / (1 + np.exp(-above)), unit, 2)
 
 
 def confidence_intervals(
@@ -64,13 +64,13 @@ def confidence_intervals(
     >>> low.round(4), high.round(4), certified
     (array([0.6652]), array([0.9362]), array([ True]))
     """
-    below, above, own = _rounded(lower, upper, predicted, unit)
+    below, above, own = _rounded_margins(lower, upper, predicted, unit)
     classes = int(below.shape[1])
     with np.errstate(over="ignore"):
         least, most = (1 / np.exp(margins).sum(axis=1) for margins in (above, below))
     # A margin that rounding could close is not enough.
     certified = np.where(own, -np.inf, above).max(axis=1) < -(classes + _STEPS) * unit
-    return *_outward(least, most, unit, classes), certified
+    return *_move_outward(least, most, unit, classes), certified
 
 
 def predicted_intervals(
@@ -93,13 +93,13 @@ def predicted_intervals(
     """
     if np.shape(lower)[1] > 2:
         return confidence_intervals(lower, upper, predicted, unit=unit)
-    low, high, own = _rounded(lower, upper, predicted, unit)
+    low, high, own = _rounded_margins(lower, upper, predicted, unit)
     below = np.where(own[:, 0], low[:, 1], -high[:, 0])
     above = np.where(own[:, 0], high[:, 1], -low[:, 0])
     return *score_intervals(below, above, unit=unit), np.ones(len(own), np.bool_)
 
 
-def _rounded(lower: Any, upper: Any, predicted: Any, unit: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def _rounded_margins(lower: Any, upper: Any, predicted: Any, unit: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """The margins that a softmax computes with, where the predicted class's own is 0, and which column that is.
 
     A softmax subtracts the largest logit m from all, rounded: it sees l_j - l_A up to unit (|l_j - m| + |l_A - m|), at
@@ -114,7 +114,7 @@ def _rounded(lower: Any, upper: Any, predicted: Any, unit: float) -> tuple[Float
     return np.where(own, 0.0, below), np.where(own, 0.0, above), own
 
 
-def _outward(low: Floats, high: Floats, unit: float, classes: int) -> tuple[Floats, Floats]:
+def _move_outward(low: Floats, high: Floats, unit: float, classes: int) -> tuple[Floats, Floats]:
     room = (classes + _STEPS) * unit + 16 * DOUBLE
     tiny = float(np.finfo(np.float32 if unit > DOUBLE else np.float64).tiny)  # what is smaller, a library may flush
     return np.clip(low * (1 - room) - tiny, 0.0, 1.0), np.clip(high * (1 + room) + tiny, 0.0, 1.0)

@@ -64,7 +64,7 @@ class Quantiles:
         """Between the passes: which buckets hold an edge."""
         self._wanted = np.zeros(self._per_bucket.size, np.bool_)
         for bins in self._counts:
-            self._wanted[self._holding(bins)[0]] = True
+            self._wanted[self._edge_buckets(bins)[0]] = True
 
     def look(self, z: NDArray[Any], w: Floats | None) -> None:
         """Second pass: keep the samples of a block that lie in such a bucket."""
@@ -84,8 +84,8 @@ class Quantiles:
         """The inner edges."""
         if bins == 1:
             return np.empty(0)
-        holding, thresholds, side = self._holding(bins)
-        values, weights = self._kept.settled()
+        holding, thresholds, side = self._edge_buckets(bins)
+        values, weights = self._kept.merge()
         up_to = running(weights[:, 0])
         # Weight of the buckets that were not gathered, to be added in front of each gathered value.
         skipped = running(np.where(self._wanted, 0.0, self._per_bucket))
@@ -93,7 +93,7 @@ class Quantiles:
         found = np.searchsorted(up_to, goals, side)
         return values[np.minimum(found, values.size - 1)].astype(np.float64)
 
-    def _holding(self, bins: int) -> tuple[NDArray[np.int64], Floats, Literal["left", "right"]]:
+    def _edge_buckets(self, bins: int) -> tuple[NDArray[np.int64], Floats, Literal["left", "right"]]:
         """The bucket of every edge, the weight that an edge must exceed, and from which side it is reached."""
         reached = running(self._per_bucket)
         total = float(reached[-1])
@@ -110,28 +110,30 @@ class Distinct:
     def __init__(self, width: int) -> None:
         self._values: list[NDArray[Any]] = []
         self._sums: list[Floats] = [np.empty((0, width))]
-        self._merged = 0
+        self._merged_size = 0
         self.size = 0
 
     def add(self, values: NDArray[Any], sums: Floats) -> None:
         """Add values, and a row of sums for each."""
-        values, sums = _merged(values, sums)
+        values, sums = _merge_equal(values, sums)
         self._values.append(values)
         self._sums.append(sums)
         self.size += values.size
-        if self.size > 2 * self._merged + _PENDING:
-            self.settled()
+        if self.size > 2 * self._merged_size + _PENDING:
+            self.merge()
 
-    def settled(self) -> tuple[NDArray[Any], Floats]:
+    def merge(self) -> tuple[NDArray[Any], Floats]:
         """The values and their sums."""
         if len(self._values) != 1:
-            values, sums = _merged(np.concatenate([np.empty(0, np.float32), *self._values]), np.concatenate(self._sums))
+            values, sums = _merge_equal(
+                np.concatenate([np.empty(0, np.float32), *self._values]), np.concatenate(self._sums)
+            )
             self._values, self._sums = [values], [sums]
-        self._merged = self.size = self._values[0].size
+        self._merged_size = self.size = self._values[0].size
         return self._values[0], self._sums[-1]
 
 
-def _merged(values: NDArray[Any], sums: Floats) -> tuple[NDArray[Any], Floats]:
+def _merge_equal(values: NDArray[Any], sums: Floats) -> tuple[NDArray[Any], Floats]:
     """Equal values as one, with the sum of their rows; in extended precision, so that many of them add up right."""
     order = np.argsort(values, kind="stable")
     values = values[order]

@@ -100,13 +100,13 @@ def difference(
     settings: dict[str, Any] = {"bins": given.size - 1, "closed": choice(closed, CLOSED, "closed")}
     settings |= {"seed": check_seed(seed)} if edges is None else {"edges": "given", "seed": check_seed(seed)}
     order = next(orders(n, seed))
-    ends = [_excess(*pair, order, given, closed, level) for pair in ((first, second), (second, first))]
+    ends = [_limit_of_excess(*pair, order, given, closed, level) for pair in ((first, second), (second, first))]
     assumed = INDEPENDENT, NOT_USED_BEFORE, _PAIRED
     name = f"binned calibration error of {names[0]} minus that of {names[1]}"
-    binned = _both(name, ends, level, n, (*assumed, _FIXED, ORDER), settings)
+    binned = _two_sided(name, ends, level, n, (*assumed, _FIXED, ORDER), settings)
     losses = _loss(*first) - _loss(*second)
     ends = [mean_limit(sign * losses, level, SMALL_DEVIATIONS) for sign in (1.0, -1.0)]
-    brier = _both(f"Brier score of {names[0]} minus that of {names[1]}", ends, level, n, assumed, {})
+    brier = _two_sided(f"Brier score of {names[0]} minus that of {names[1]}", ends, level, n, assumed, {})
     return DifferenceBounds(binned, brier)
 
 
@@ -119,7 +119,7 @@ def _pair(confidence: Any, correct: Any, which: str) -> tuple[NDArray[Any], NDAr
     return z, c
 
 
-def _excess(
+def _limit_of_excess(
     first: tuple[NDArray[Any], NDArray[np.uint8]],
     second: tuple[NDArray[Any], NDArray[np.uint8]],
     order: NDArray[np.int64],
@@ -138,7 +138,7 @@ def _loss(z: NDArray[Any], c: NDArray[np.uint8]) -> Floats:
     return (z.astype(np.float64) - c) ** 2
 
 
-def _both(
+def _two_sided(
     name: str, ends: list[float], level: float, n: int, assumptions: tuple[str, ...], settings: dict[str, Any]
 ) -> TwoSidedBound:
     """Two ends as one claim: upper limits for the difference and for its negative."""

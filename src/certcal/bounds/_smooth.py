@@ -335,11 +335,13 @@ def one_split(
         first, second = 0.5 / h, 1.5 / h**2
         wide = plug_in_width(train.size, first, second) if width is None else max(width, NARROWEST)
         around = Surrogate(train, outcomes, points, wide, first, second, tight=False)
-        return SmoothTerms(_published(around, delta, first * wide + 0.5 * second * wide**2 + 0.5), {"smoothing": wide})
+        return SmoothTerms(
+            _published_terms(around, delta, first * wide + 0.5 * second * wide**2 + 0.5), {"smoothing": wide}
+        )
     first, second = 0.5 / h, 0.5 / h**2
     wide = best_width(train, h)[0] if width is None else max(width, NARROWEST)
     around = Surrogate(train, outcomes, points, wide, first, second, tight=True)
-    return SmoothTerms(_repaired(around, delta, _largest(train, wide, first)), {"smoothing": wide})
+    return SmoothTerms(_repaired_terms(around, delta, _largest(train, wide, first)), {"smoothing": wide})
 
 
 # Below this a window cannot be told from a point in double precision.
@@ -417,7 +419,7 @@ class Surrogate:
         return MeanWeights(norm, of_errors, rounded(float(parts[:, 2].max())))
 
 
-def _repaired(around: Surrogate, delta: float, largest: float) -> dict[str, float]:
+def _repaired_terms(around: Surrogate, delta: float, largest: float) -> dict[str, float]:
     budget = dict(Ledger(delta).split(**SHARES).entries)
     m, whole = around.points.size, 1 + largest
     deviation = whole * bernstein_term(m, budget["validation"], around.variances[2] / whole**2)
@@ -430,7 +432,7 @@ def _repaired(around: Surrogate, delta: float, largest: float) -> dict[str, floa
     }
 
 
-def _published(around: Surrogate, delta: float, largest: float) -> dict[str, float]:
+def _published_terms(around: Surrogate, delta: float, largest: float) -> dict[str, float]:
     m = around.points.size
     return {
         "surrogate gap": around.mean_gap,

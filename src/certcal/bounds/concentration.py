@@ -102,7 +102,7 @@ def binomial_limits(
     if side != "lower":
         # 1 - p is a limit for the failures. Near 0 it keeps its digits, which a limit near 1 would not.
         upper = np.minimum(np.nextafter(1 - _clopper_pearson_lower(draws - counts, draws, level, identical), 2), 1)
-    return _limits(lower, upper)
+    return _as_limits(lower, upper)
 
 
 def hoeffding(mean: ArrayLike, n: ArrayLike, alpha: float, side: str = "both") -> Limits:
@@ -118,7 +118,7 @@ def hoeffding(mean: ArrayLike, n: ArrayLike, alpha: float, side: str = "both") -
     """
     means, draws = _means(mean, n)
     width = np.sqrt(math.log(1 / _level(alpha, side)) / (2 * draws))
-    return _around(means, width, side)
+    return _limits_around(means, width, side)
 
 
 def empirical_bernstein(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, alpha: float, side: str = "both") -> Limits:
@@ -141,7 +141,7 @@ def empirical_bernstein(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, alph
     _broadcast(mean=means, variance=spread)
     choice(side, SIDES, "side")
     log = math.log(3 / share(alpha, "alpha", "pass a probability between 0 and 1"))
-    return _around(means, np.sqrt(2 * spread * log / draws) + 3 * log / draws, side)
+    return _limits_around(means, np.sqrt(2 * spread * log / draws) + 3 * log / draws, side)
 
 
 def dkw_width(n: ArrayLike, alpha: float, side: str = "both") -> Any:
@@ -157,7 +157,7 @@ def dkw_width(n: ArrayLike, alpha: float, side: str = "both") -> Any:
     """
     draws = _draws(n)
     width = np.sqrt(math.log(1 / min(_level(alpha, side), 0.5)) / (2 * draws))
-    return _plain(width * (1 + _SUM))
+    return _float_or_array(width * (1 + _SUM))
 
 
 @names_wrong_types
@@ -213,7 +213,7 @@ def betting(
     if side != "lower":
         # 1 - x is exact to half a unit in the last place of 1; the limit is moved by far more.
         upper = np.minimum(1 - _betting_lower(1 - points, many, level, thetas) + 1e-15, 1)
-    return _limits(lower, upper)
+    return _as_limits(lower, upper)
 
 
 def _betting_lower(points: Floats, counts: NDArray[np.int64], level: float, thetas: Floats) -> Floats:
@@ -290,12 +290,12 @@ def _level(alpha: float, side: str) -> float:
     return level / 2 if side == "both" else level
 
 
-def _around(means: Floats, width: Floats, side: str) -> Limits:
+def _limits_around(means: Floats, width: Floats, side: str) -> Limits:
     """Mean minus and plus a width, within [0, 1] and outward by more than the rounding."""
     wide = width * (1 + _SUM) + _SUM
     lower = np.maximum(means - wide, 0) if side != "upper" else np.zeros(np.broadcast(means, wide).shape)
     upper = np.minimum(means + wide, 1) if side != "lower" else np.ones(np.broadcast(means, wide).shape)
-    return _limits(lower, upper)
+    return _as_limits(lower, upper)
 
 
 def _means(mean: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
@@ -328,12 +328,12 @@ def _whole(value: ArrayLike, name: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _plain(value: Any) -> Any:
+def _float_or_array(value: Any) -> Any:
     return float(value) if np.ndim(value) == 0 else value
 
 
-def _limits(lower: Floats, upper: Floats) -> Limits:
-    return Limits(_plain(lower), _plain(upper))
+def _as_limits(lower: Floats, upper: Floats) -> Limits:
+    return Limits(_float_or_array(lower), _float_or_array(upper))
 
 
 def chernoff_upper(mean: float, n: int, delta: float) -> float:

@@ -47,14 +47,14 @@ class RemovedError(InputError):
 
 
 @cache
-def _joined(other: type[Exception]) -> type[NotFittedError]:
+def _error_of_both(other: type[Exception]) -> type[NotFittedError]:
     return type("NotFittedError", (NotFittedError, other), {"__doc__": NotFittedError.__doc__})
 
 
 def _not_fitted() -> type[NotFittedError]:
     """The error, which is also scikit-learn's where that is loaded: nobody else could ask for it."""
     loaded = sys.modules.get("sklearn.exceptions")
-    return NotFittedError if loaded is None else _joined(loaded.NotFittedError)
+    return NotFittedError if loaded is None else _error_of_both(loaded.NotFittedError)
 
 
 class Calibrator(ABC):
@@ -131,7 +131,7 @@ class Calibrator(ABC):
         if not self.__sklearn_is_fitted__():
             raise _not_fitted()(f"this {type(self).__name__} is not fitted; call fit first")
 
-    def _chosen(self, name: str) -> str:
+    def _check_choice(self, name: str) -> str:
         return choice(getattr(self, name), self._choices[name], name)
 
     @abstractmethod

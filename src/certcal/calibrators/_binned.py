@@ -57,7 +57,7 @@ class BinnedMap(OutcomeMap):
         """Cells of a fitted map."""
 
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
-        closed = self._chosen("closed")
+        closed = self._check_choice("closed")
         edges = self._edges(z, w, closed)
         table = sums(z, c, w, edges, closed)
         middle = (edges[:-1] + edges[1:]) / 2

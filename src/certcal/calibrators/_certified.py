@@ -343,23 +343,23 @@ class BrierTerms:
         mixed, weight = found[0]
         for points, v in found[1:]:
             weight += v
-            mixed = _Pair(mixed, points).at(v / weight)
+            mixed = _Mixture(mixed, points).at(v / weight)
         return mixed
 
     @cached_property
-    def _together(self) -> _Pair:
-        return _Pair(self._clean, self._worst)
+    def _together(self) -> _Mixture:
+        return _Mixture(self._clean, self._worst)
 
 
-class _Pair:
+class _Mixture:
     """Two sets of points on the places of both."""
 
     def __init__(self, first: BrierPoints, second: BrierPoints) -> None:
         x = np.concatenate([first.x, second.x])
         x.sort()
         self.x: Floats = x[np.concatenate(([True], x[1:] != x[:-1]))]
-        self.first = _spread(first, self.x)
-        self.second = _spread(second, self.x)
+        self.first = _on_more_places(first, self.x)
+        self.second = _on_more_places(second, self.x)
 
     def at(self, share: float) -> BrierPoints:
         (a, b), (c, d) = self.first, self.second
@@ -368,7 +368,7 @@ class _Pair:
         return BrierPoints(self.x, right, wrong) if some.all() else BrierPoints(self.x[some], right[some], wrong[some])
 
 
-def _spread(points: BrierPoints, x: Floats) -> tuple[Floats, Floats]:
+def _on_more_places(points: BrierPoints, x: Floats) -> tuple[Floats, Floats]:
     right, wrong = np.zeros(x.size), np.zeros(x.size)
     place = np.searchsorted(x, points.x)
     right[place], wrong[place] = points.right, points.wrong

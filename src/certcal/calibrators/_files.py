@@ -69,9 +69,9 @@ class FittedOn:
     task: str | None = None
 
     def __post_init__(self) -> None:
-        from certcal.calibrators._schema import FittedSamples, checked
+        from certcal.calibrators._schema import FittedSamples, convert_to
 
-        object.__setattr__(self, "classes", checked(asdict(self), FittedSamples).classes)
+        object.__setattr__(self, "classes", convert_to(asdict(self), FittedSamples).classes)
 
     def is_of(self, fingerprint: str | None, n: int) -> bool:
         """Whether samples with a fingerprint are those that the calibrator was fitted to a part of, as far as known."""
@@ -206,9 +206,9 @@ def load(path: str | os.PathLike[str]) -> Saved:
     place = path_of(path)
     content = read_bytes(place, _MOST_BYTES, "a calibrator")
     try:
-        document = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_once)
+        document = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_without_repeats)
         return _parse(document)
-    except (_Other, RemovedError) as error:
+    except (_OtherFile, RemovedError) as error:
         raise InputError(f"{place}: {_short(str(error))}") from None
     except InputError as error:
         raise InputError(f"{place}: {_short(str(error))}; {_REMEDY}") from None
@@ -226,7 +226,7 @@ def _refuse(word: str) -> Any:
     raise InputError(f"{word} is not a number")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object that names nothing twice: readers would disagree about which counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -234,24 +234,24 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-class _Other(InputError):
+class _OtherFile(InputError):
     """The file is something else, and not damaged."""
 
 
 def _parse(document: Any) -> Saved:
-    from certcal.calibrators._schema import FORMAT, VERSION, CalibratorFile, checked
+    from certcal.calibrators._schema import FORMAT, VERSION, CalibratorFile, convert_to
 
     top = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     if top.get("format") != FORMAT:
-        raise _Other(f"this is not a calibrator; {_NO_MAP}")
+        raise _OtherFile(f"this is not a calibrator; {_NO_MAP}")
     version = top.get("version")
     if type(version) is not int or version < 1:
         raise InputError(f"version is {version!r}; expected {VERSION}")
     if version > VERSION:
-        raise _Other(
+        raise _OtherFile(
             f"written by a newer certcal (schema {version}); this version reads up to {VERSION}: upgrade certcal"
         )
-    found = checked(top, CalibratorFile)
+    found = convert_to(top, CalibratorFile)
     calibrator = Calibrator.from_dict(found.calibrator)
     if not calibrator.__sklearn_is_fitted__():
         raise InputError("the calibrator is not fitted")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError
 from certcal.calibrators._base import OutcomeMap, numbers
 from certcal.calibrators.scores import Floats
-from certcal.metrics.isotonic import Pooled, isotonic
+from certcal.metrics.isotonic import IsotonicFit, isotonic
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class IsotonicCalibration(CurveMap, OutcomeMap):
         self.curve_ = curve_through(isotonic(z, c.astype(np.float64), w))
 
 
-def curve_through(fitted: Pooled) -> MonotoneCurve:
+def curve_through(fitted: IsotonicFit) -> MonotoneCurve:
     """The regression at its places, and straight between the flat parts, where any monotone function would do."""
     begin, end = fitted.blocks[:-1], fitted.blocks[1:] - 1
     knots = np.stack([begin, end], axis=1).ravel()  # ends of flat parts; a part of one place has one knot

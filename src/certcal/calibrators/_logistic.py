@@ -97,7 +97,7 @@ class PlattScaling(LogisticMap, OutcomeMap):
 
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
         targets = c.astype(np.float64)
-        if self._chosen("targets") == "platt":
+        if self._check_choice("targets") == "platt":
             right = float(targets.sum() if w is None else w @ targets)
             wrong = float(c.size if w is None else w.sum()) - right
             targets = np.where(c == 1, (right + 1) / (right + 2), 1 / (max(wrong, 0.0) + 2))
@@ -142,7 +142,7 @@ class BetaCalibration(LogisticMap, OutcomeMap):
         self.parameters = parameters
 
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
-        family = self._chosen("parameters")
+        family = self._check_choice("parameters")
         low, high = log_odds(z)
         one = np.ones(z.size)
         targets = c.astype(np.float64)

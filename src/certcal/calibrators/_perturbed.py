@@ -85,7 +85,7 @@ class PerturbedScores(Calibrator):
         sample_weight
             None: a bandwidth is chosen with samples of equal weight.
         """
-        scale = self._chosen("scale")
+        scale = self._check_choice("scale")
         s, outcomes, weight = score_pair(scores, y, sample_weight)
         if weight is not None:
             raise InputError("a bandwidth is chosen with samples of equal weight; leave the weights out")

@@ -123,7 +123,7 @@ class CertifiedSamples:
         for name, array in (("upper", high), ("certified", marks)):
             if array.shape != low.shape:
                 raise InputError(f"{name} has shape {array.shape} and lower {low.shape}; pass one entry for each")
-        kept = _marked(marks)
+        kept = _read_marks(marks)
         low, high = _ends(low, "lower", kept, 0.0), _ends(high, "upper", kept, 1.0)
         c = correctness(correct)
         same_length(lower=low.shape[0], correct=c.size)
@@ -290,7 +290,7 @@ def _where(bad: NDArray[np.bool_]) -> str:
     return f"[{row}]" if bad.shape[1] == 1 else f"[{row}, {column}]"
 
 
-def _marked(marks: NDArray[Any]) -> NDArray[np.bool_]:
+def _read_marks(marks: NDArray[Any]) -> NDArray[np.bool_]:
     if marks.dtype == np.bool_:
         return marks.copy()
     bad = (marks != 0) & (marks != 1)

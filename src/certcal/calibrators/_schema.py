@@ -54,7 +54,7 @@ class CalibratorFile(Struct, forbid_unknown_fields=True):
     fitted_on: FittedSamples | None
 
 
-def checked(value: Any, kind: type[Read]) -> Read:
+def convert_to(value: Any, kind: type[Read]) -> Read:
     """Plain values as a part of a file, or an InputError that says where they are not."""
     try:
         return msgspec.convert(value, kind)

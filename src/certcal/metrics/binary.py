@@ -123,21 +123,21 @@ class OutcomeRegression:
         """Intercept and slope of the joint fit."""
         if not self.overlaps:
             return math.nan, math.nan
-        (height, slope), _ = self._joint
+        (height, slope), _ = self._fit_of_line
         return float(height - slope * self.centre / self.spread), float(slope / self.spread)
 
     @cached_property
     def shift(self) -> float:
         """The intercept with the slope at 1."""
-        return float(self._shifted[0][0] - self.centre) if self.both and not self.contradicted else math.nan
+        return float(self._fit_of_shift[0][0] - self.centre) if self.both and not self.contradicted else math.nan
 
     @cached_property
-    def _joint(self) -> tuple[Floats, Floats]:
+    def _fit_of_line(self) -> tuple[Floats, Floats]:
         share = float(np.average(self.y, weights=self.w))
         return self._descend(np.array((math.log(share / (1 - share)), 0.0)), 2)
 
     @cached_property
-    def _shifted(self) -> tuple[Floats, Floats]:
+    def _fit_of_shift(self) -> tuple[Floats, Floats]:
         return self._descend(np.array((self.centre, self.spread)), 1)
 
     def line_ends(self, tail: float) -> Ends:
@@ -158,7 +158,7 @@ class OutcomeRegression:
         the population best, and the quantile is multiplied by the ratio of the sandwich variance to the variance under
         the model (Rao & Scott 1984). The ratio counts from 1 up, since the sandwich is too small for few samples.
         """
-        best, sums = self._joint if which else self._shifted
+        best, sums = self._fit_of_line if which else self._fit_of_shift
         # Weights add up to the number of equal ones that would say as much (Kish 1965).
         scale = 1.0 if self.w is None else float(self.w.sum() / (self.w @ self.w))
         inverse = np.linalg.inv(_hessian(sums, 1 + which))

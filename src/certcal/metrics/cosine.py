@@ -200,11 +200,11 @@ class PointMasses:
         total = np.zeros(terms)
         sign = np.where(mirrored, -1.0, 1.0)
         for q in range(POINTS):
-            cosine, sine = self._turned(q, terms)
+            cosine, sine = self._cosines_and_sines(q, terms)
             total += spectrum.real[q, column] * cosine + sign * spectrum.imag[q, column] * sine
         return total
 
-    def _turned(self, point: int, terms: int) -> tuple[Floats, Floats]:
+    def _cosines_and_sines(self, point: int, terms: int) -> tuple[Floats, Floats]:
         """Cosines and sines of the angles by which a point lies off the start of its cell; two densities use them."""
         if (point, terms) not in self._turns:
             angle = np.pi * float(self.within[point]) / self.cells * np.arange(terms)
@@ -332,7 +332,7 @@ def _windows(
 ) -> Iterator[tuple[MomentGrid, int, int, int]]:
     """Grids over windows, each with its number of steps and the steps to integrate over."""
     units = 1 << math.ceil(-math.log2(16 * bandwidth))
-    for first, last in _occupied(z, units):
+    for first, last in _occupied_runs(z, units):
         stop = min(units, last + 2)
         for begin in range(max(0, first - 1), stop, UNITS_PER_WINDOW):
             end = min(stop, begin + UNITS_PER_WINDOW)
@@ -344,7 +344,7 @@ def _windows(
             yield grid, STEPS_PER_UNIT * (high - low), STEPS_PER_UNIT * (begin - low), STEPS_PER_UNIT * (end - low)
 
 
-def _occupied(z: Floats, units: int) -> list[tuple[int, int]]:
+def _occupied_runs(z: Floats, units: int) -> list[tuple[int, int]]:
     """First and last unit of each run of units that hold samples, runs being apart by two empty units or more."""
 
     def unit_of(values: Floats) -> Floats:

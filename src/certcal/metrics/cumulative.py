@@ -147,7 +147,7 @@ class Extremes:
         """Cumulative sums after each distinct confidence inside the wanted buckets."""
         from certcal._kernels import select as kernels
 
-        values, weights = self._kept.settled()
+        values, weights = self._kept.merge()
         steps = weights[:, 1] * (1 - values) - weights[:, 0] * values
         # The sum of everything in closed buckets before each sample: what the open ones before it do not account for.
         opened = np.flatnonzero(self._wanted)

@@ -87,7 +87,7 @@ def difference_interval(
     if any(each is not None and not np.isfinite(each).all() for each in others):
         return joint_interval(old, new)  # a loss that can be infinite, though it was not here
     if entry.name == "auroc":
-        if min(_misplaced(before, values[0]), _misplaced(after, values[1])) < _FEW:
+        if min(_count_misplaced(before, values[0]), _count_misplaced(after, values[1])) < _FEW:
             return joint_interval(old, new)
         sides = [(second - first, after)] if paired else [(first, before), (second, after)]
         parts = [_class_noise(values, predictions) for values, predictions in sides]
@@ -154,7 +154,7 @@ def _mean(values: Floats, w: Floats | None) -> float:
     return float(np.average(values, weights=w))
 
 
-def _misplaced(predictions: Predictions, area: float) -> float:
+def _count_misplaced(predictions: Predictions, area: float) -> float:
     """How many samples of the rarer outcome are on the wrong side of the other outcome's, counted in parts."""
     w = np.ones(len(predictions)) if predictions.sample_weight is None else predictions.sample_weight
     heavy = [w[predictions.correct == outcome] for outcome in (0, 1)]

@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class IsotonicFit:
     """The non-decreasing function g with the least Σ w (g(x) - c)², at the places themselves."""
 
     x: Floats
@@ -21,7 +21,7 @@ class Pooled:
     blocks: NDArray[np.int64]
 
 
-def isotonic(places: Floats, outcomes: Floats, weights: Floats | None = None) -> Pooled:
+def isotonic(places: Floats, outcomes: Floats, weights: Floats | None = None) -> IsotonicFit:
     """Fit the non-decreasing function with the least weighted sum of squares."""
     order = np.argsort(places)
     x, c = places[order], outcomes[order]
@@ -34,12 +34,12 @@ def isotonic(places: Floats, outcomes: Floats, weights: Floats | None = None) ->
     return pool(x[first], mass, total)
 
 
-def pool(x: Floats, mass: Floats, total: Floats) -> Pooled:
+def pool(x: Floats, mass: Floats, total: Floats) -> IsotonicFit:
     """The same from sums per place."""
     from scipy.optimize import isotonic_regression
 
     fitted = isotonic_regression(np.clip(total / mass, 0, 1), weights=mass)
-    return Pooled(x, mass, total, np.asarray(fitted.x), np.asarray(fitted.blocks, np.int64))
+    return IsotonicFit(x, mass, total, np.asarray(fitted.x), np.asarray(fitted.blocks, np.int64))
 
 
 def count_places(places: Floats, correct: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:

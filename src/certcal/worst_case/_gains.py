@@ -88,7 +88,7 @@ class Gains:
             found: list[tuple[Words, Words]] = []
             for first in range(start, stop, _BLOCK):
                 part = slice(first, min(stop, first + _BLOCK))
-                found.append(grid.counted(low[part], high[part], c[part].astype(bool), bins.count))
+                found.append(grid.keys_and_steps(low[part], high[part], c[part].astype(bool), bins.count))
             return [_add_by_key(found, 2 * (bins.count + 1) * grid.cells)]
 
         parts = [each for block in map_blocks(one, low.size) for each in block]
@@ -150,7 +150,7 @@ class Gains:
         return EndGrid.of(self.bins)
 
     @cached_property
-    def _ends(self) -> tuple[_Ends, _Ends]:
+    def _samples_by_ends(self) -> tuple[_Ends, _Ends]:
         cells, rows = self._grid.cells, self.bins.count + 1
         kind, rest = np.divmod(self.keys, rows * cells)
         row, cell = np.divmod(rest, cells)
@@ -168,7 +168,7 @@ class Gains:
                     (cell[goes], *_share_between_lines(self.sums[goes])),
                     pair.reshape(-1),
                     (pairs // self.bins.count, pairs % self.bins.count),
-                    _summed(pair.reshape(-1), self.sums[goes, 0], pairs.size),
+                    _sum_at(pair.reshape(-1), self.sums[goes, 0], pairs.size),
                 )
             )
         return found[0], found[1]
@@ -184,8 +184,8 @@ class Gains:
     def least(self, f: Callable[[Floats], Floats]) -> Floats:
         """The smallest Σ f(g_n(s)) over all sign patterns, for each row of f, all of which fall and are concave."""
         lines, edges = self._grid.bins.edges, self.bins.edges
-        wrong = self._ends[0].brought(f(lines), f(-lines), self.bins.count)
-        right = self._ends[1].brought(f(1 - lines), f(lines - 1), self.bins.count)
+        wrong = self._samples_by_ends[0].worths(f(lines), f(-lines), self.bins.count)
+        right = self._samples_by_ends[1].worths(f(1 - lines), f(lines - 1), self.bins.count)
         solve = partial(least_sums, f(1 - edges), f(edges))
         if not self.free:
             return solve(right, wrong)
@@ -219,7 +219,7 @@ class EndGrid:
     def cells(self) -> int:
         return self.bins.count
 
-    def counted(
+    def keys_and_steps(
         self, low: NDArray[Any], high: NDArray[Any], right: NDArray[np.bool_], bins: int
     ) -> tuple[Words, Words]:
         """Keys of some samples, two for each, with a one and the steps."""
@@ -250,10 +250,10 @@ class _Ends:
     pairs: tuple[Words, Words]
     number: Floats
 
-    def brought(self, staying: Floats, going: Floats, bins: int) -> PairWorths:
+    def worths(self, staying: Floats, going: Floats, bins: int) -> PairWorths:
         """What the samples bring, from values at the lines of the grid, a row for each bet."""
-        held = np.stack([_summed(self.pair, row, self.number.size) for row in _chord(self.go, going)])
-        stays = np.stack([_summed(self.stay_bin, row, bins) for row in _chord(self.stay, staying)])
+        held = np.stack([_sum_at(self.pair, row, self.number.size) for row in _chord(self.go, going)])
+        stays = np.stack([_sum_at(self.stay_bin, row, bins) for row in _chord(self.stay, staying)])
         return PairWorths(self.pairs, self.number, held, stays)
 
 
@@ -320,7 +320,7 @@ def _tables(side: PairWorths, *, reach: bool) -> Floats:
     """
     bins = side.stays.shape[1]
     own, other = side.pairs if reach else side.pairs[::-1]
-    table = np.stack([_summed(own * bins + other, row, bins * bins) for row in side.held]).reshape(-1, bins, bins)
+    table = np.stack([_sum_at(own * bins + other, row, bins * bins) for row in side.held]).reshape(-1, bins, bins)
     return np.cumsum(table, axis=2) if reach else np.cumsum(table[:, :, ::-1], axis=2)[:, :, ::-1]
 
 
@@ -328,7 +328,7 @@ def _numbers(side: PairWorths, *, reach: bool) -> Floats:
     """How many go to the edge under way, by their own bin and the edge."""
     bins = side.stays.shape[1]
     own, other = side.pairs if reach else side.pairs[::-1]
-    table = _summed(own * bins + other, side.number, bins * bins).reshape(bins, bins)
+    table = _sum_at(own * bins + other, side.number, bins * bins).reshape(bins, bins)
     before = np.cumsum(table, axis=1)
     return before[:, -1:] - before if reach else before - table
 
@@ -344,7 +344,7 @@ def _least_sum(k: int, up: Floats, down: Floats, right: PairWorths, wrong: PairW
     return best_signs(up[k], down[k], columns(right), columns(wrong), -1)[0]
 
 
-def _summed(where: Words, values: NDArray[Any], size: int) -> Floats:
+def _sum_at(where: Words, values: NDArray[Any], size: int) -> Floats:
     return np.bincount(where, values, size).astype(np.float64, copy=False)
 
 

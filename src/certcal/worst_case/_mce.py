@@ -83,7 +83,7 @@ def mce_of(intervals: Intervals, edges: Floats, closed: str) -> WorstCase:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _BestBin:
     """The best bin, its sign, and the smallest gap that is taken by choice."""
 
     value: float
@@ -101,16 +101,16 @@ class _Search:
         self.low, self.high = kept.lower.astype(np.float64), kept.upper.astype(np.float64)
         self.c = kept.correct.astype(np.float64)
 
-    def best(self, free: int) -> _Found:
+    def best(self, free: int) -> _BestBin:
         """The largest mean gap over bins and signs; ``free`` more samples may be anything anywhere."""
-        found = _Found(-1.0, 0, 1, np.inf)
+        found = _BestBin(-1.0, 0, 1, np.inf)
         for sign in (1, -1):
             home = self.low_bin if sign > 0 else self.high_bin
             gap = self.c - self.low if sign > 0 else self.high - self.c
             must = self.low_bin == self.high_bin
             order = np.lexsort((-gap, home))
             starts = np.searchsorted(home[order], np.arange(self.edges.size))
-            passing = [self._passing(sign, right) for right in (1, 0)]
+            passing = [self._count_passing(sign, right) for right in (1, 0)]
             for m in range(self.edges.size - 1):
                 mine = order[starts[m] : starts[m + 1]]
                 edge = self.edges[m] if sign > 0 else self.edges[m + 1]
@@ -119,10 +119,10 @@ class _Search:
                 counts = [passing[0][m] + (free if sign > 0 else 0), passing[1][m] + (free if sign < 0 else 0)]
                 value, cut = _best_mean(gap[forced], gap[chosen], np.array(worth), np.array(counts))
                 if value > found.value:
-                    found = _Found(value, m, sign, cut)
+                    found = _BestBin(value, m, sign, cut)
         return found
 
-    def _passing(self, sign: int, right: int) -> NDArray[np.int64]:
+    def _count_passing(self, sign: int, right: int) -> NDArray[np.int64]:
         """How many (in)correct samples can be in each bin that is not their home bin."""
         chosen = self.c == right
         first = self.low_bin[chosen] + (1 if sign > 0 else 0)
@@ -130,7 +130,7 @@ class _Search:
         size = self.edges.size + 1
         return np.cumsum(np.bincount(first, minlength=size) - np.bincount(stop, minlength=size))
 
-    def witness(self, found: _Found, intervals: Intervals, free: bool = False) -> tuple[NDArray[Any], BinTable]:
+    def witness(self, found: _BestBin, intervals: Intervals, free: bool = False) -> tuple[NDArray[Any], BinTable]:
         m, given, closed = found.bin, self.bins.given, self.bins.closed
         bottom, top = (float(end) for end in self.bins.inside(np.array(m)))
         can = (self.low_bin <= m) & (m <= self.high_bin)

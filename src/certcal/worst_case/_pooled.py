@@ -71,7 +71,7 @@ class PooledEnds:
     sure: Flags
     deviation: float
 
-    def flipped(self, rows: Flags) -> PooledEnds:
+    def flip(self, rows: Flags) -> PooledEnds:
         """Some samples, with confidences read as 1 minus what they are."""
         one = self.select(rows)
         estimate, inner = 1 - one.estimate, 1 - one.inner
@@ -117,7 +117,7 @@ def pooled_calibration_error(
     last = grid.count - 1
     tables = [
         _table(ends.select(up), low[up], high[up], grid.edges),
-        _table(ends.flipped(down), last - high[down], last - low[down], 1 - grid.edges[::-1]),
+        _table(ends.flip(down), last - high[down], last - low[down], 1 - grid.edges[::-1]),
     ]
     total = _largest(*tables)
     if free:
@@ -140,14 +140,14 @@ def _table(ends: PooledEnds, low: NDArray[np.int64], high: NDArray[np.int64], ed
     start = np.where(by_lower, most, ends.lower)
     shift = np.where(by_lower, most - ends.estimate, 0.0)
 
-    def brought(alone: Floats, pooled: Floats, upper_end: Any) -> Floats:
+    def worths(alone: Floats, pooled: Floats, upper_end: Any) -> Floats:
         """Worths of the samples in their cases; ``upper_end`` is what the upper end adds where it is in the sum."""
         pooled = np.where(by_upper, pooled + ends.estimate - upper_end, pooled + shift)
         return np.where(maybe, np.maximum(alone, pooled), pooled)
 
-    none = brought(ends.upper - 1, ends.upper - 1, ends.upper)
+    none = worths(ends.upper - 1, ends.upper - 1, ends.upper)
     for t, edge in enumerate(edges[:-1].tolist()):
-        reached = brought(1 - np.maximum(ends.lower, edge), 1 - np.maximum(start, edge), np.maximum(most, edge))
+        reached = worths(1 - np.maximum(ends.lower, edge), 1 - np.maximum(start, edge), np.maximum(most, edge))
         table[:, t] = np.bincount(low, np.where(high >= t, reached, none), bins)
     table[:, bins] = np.bincount(low, none, bins)
     return table

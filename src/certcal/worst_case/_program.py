@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError, kernel_float
 from certcal._base.threads import map_blocks
 from certcal.binning import Lookup, build_lookup
-from certcal.worst_case.intervals import Arrays, Intervals, check_intervals, unchecked
+from certcal.worst_case.intervals import Arrays, Intervals, check_intervals, readable_arrays
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.int64]
@@ -203,7 +203,7 @@ class Program:
         cls, lower: Any, upper: Any, correct: Any, certified: Any, edges: Floats, closed: str, own: bool = False
     ) -> tuple[Program, Intervals]:
         """Check samples and group the certified ones; also the intervals, in memory of their own if asked for."""
-        arrays = unchecked(lower, upper, correct) if certified is None else None
+        arrays = readable_arrays(lower, upper, correct) if certified is None else None
         if arrays is not None:
             program = cls(edges, closed, arrays[0].dtype)
             copies = (np.empty_like(arrays[0]), np.empty_like(arrays[1]), np.empty_like(arrays[2])) if own else None

@@ -104,8 +104,8 @@ class CertifiedRange:
         if self.best is not None:
             lowest = {"value": self.lowest, "text": self.lowest_text, "reached": self.best.value}
         return {
-            "certified": None if self.worst is None else _alone(self.worst),
-            "all": _alone(self.worst_all),
+            "certified": None if self.worst is None else _without_all_samples(self.worst),
+            "all": _without_all_samples(self.worst_all),
             "lowest": lowest,
             "sentence": self.sentence,
         }
@@ -202,7 +202,7 @@ class CertifiedSummary(NotebookCard):
         given = (
             None
             if errors.worst is None
-            else _given_certified(errors.worst, mask is not None, len(intervals), delta, alpha)
+            else _population_bound_of_certified(errors.worst, mask is not None, len(intervals), delta, alpha)
         )
         return cls(
             len(intervals),
@@ -400,7 +400,7 @@ def _accuracy(right: int, n: int, binary: bool = False) -> CertifiedValue:
     return CertifiedValue("certified accuracy", value, n, text, sentence)
 
 
-def _given_certified(worst: WorstCase, masked: bool, n: int, delta: float, alpha: float) -> Bound:
+def _population_bound_of_certified(worst: WorstCase, masked: bool, n: int, delta: float, alpha: float) -> Bound:
     """The bound over certified samples, with delta shared when the certified fraction must be bounded too."""
     if not masked or alpha == 0:
         return population_bound(worst, delta, alpha)
@@ -411,7 +411,7 @@ def _given_certified(worst: WorstCase, masked: bool, n: int, delta: float, alpha
     return replace(bound, delta=delta, settings={**bound.settings, "certified_fraction": share})
 
 
-def _alone(worst: WorstCase) -> dict[str, Any]:
+def _without_all_samples(worst: WorstCase) -> dict[str, Any]:
     document = worst.to_dict()
     del document["all_samples"]
     return document

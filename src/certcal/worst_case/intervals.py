@@ -69,18 +69,18 @@ def check_intervals(lower: Any, upper: Any, correct: Any, certified: Any = None,
         remedy = "pass true or false for each sample"
         mask = correctness(certified, "certified", remedy).view(np.bool_).copy()
         same_length(lower=low.size, upper=high.size, correct=c.size, certified=mask.size)
-        low, high, c = (_replaced(values, mask, rest) for values, rest in ((low, 0), (high, 1), (c, 0)))
+        low, high, c = (_fill_uncertified(values, mask, rest) for values, rest in ((low, 0), (high, 1), (c, 0)))
     low, high, c = confidences(low, "lower", REMEDY), confidences(high, "upper", REMEDY), correctness(c)
     same_length(lower=low.size, upper=high.size, correct=c.size)
     _check_order(low, high)
     if low.dtype != high.dtype:
         low, high = low.astype(np.float64), high.astype(np.float64)
     if own:
-        low, high, c = _own(low, lower), _own(high, upper), _own(c, correct)
+        low, high, c = _copy_unless_owned(low, lower), _copy_unless_owned(high, upper), _copy_unless_owned(c, correct)
     return Intervals(low, high, c, mask)
 
 
-def unchecked(lower: Any, upper: Any, correct: Any) -> Arrays | None:
+def readable_arrays(lower: Any, upper: Any, correct: Any) -> Arrays | None:
     """The arrays as they are, with correctness checked but the ends not, when compiled code can read them; else None.
 
     For whoever checks the ends while reading them, and asks :func:`check_intervals` for the sentence when one is wrong.
@@ -94,13 +94,13 @@ def unchecked(lower: Any, upper: Any, correct: Any) -> Arrays | None:
     return low, high, correctness(c)
 
 
-def _replaced(values: NDArray[Any], mask: NDArray[np.bool_], rest: int) -> NDArray[Any]:
+def _fill_uncertified(values: NDArray[Any], mask: NDArray[np.bool_], rest: int) -> NDArray[Any]:
     flat = values.reshape(-1).copy()
     flat[~mask] = rest
     return flat
 
 
-def _own(values: NDArray[Any], source: Any) -> NDArray[Any]:
+def _copy_unless_owned(values: NDArray[Any], source: Any) -> NDArray[Any]:
     """A copy, unless nobody else holds the memory; on all threads, because it is large."""
     if values.base is None and isinstance(source, list | tuple):
         return values
