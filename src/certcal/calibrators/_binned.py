@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from certcal._base.assumptions import INDEPENDENT
 from certcal._base.checks import InputError, bin_count, choice, failure_probability
-from certcal.binning import CLOSED, assign, check_edges, equal_width_edges, mass_edges, sums
-from certcal.bounds import clopper_pearson, dkw_width
+from certcal.binning import CLOSED, bin_indices, check_edges, equal_width_edges, mass_edges, sums
+from certcal.bounds.concentration import binomial_limits, dkw_width
 from certcal.calibrators._base import OutcomeMap, numbers
 from certcal.calibrators.scores import Floats
 from certcal.claims import Bound, move_outward
@@ -66,11 +66,11 @@ class BinnedMap(OutcomeMap):
         self.counts_ = self._counted(z, c) if w is None else None
 
     def _apply(self, values: Floats) -> Floats:
-        return self.values_[assign(values, self.edges_, self.closed_)]
+        return self.values_[bin_indices(values, self.edges_, self.closed_)]
 
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        first = assign(lower, self.edges_, self.closed_)
-        last = assign(upper, self.edges_, self.closed_)
+        first = bin_indices(lower, self.edges_, self.closed_)
+        last = bin_indices(upper, self.edges_, self.closed_)
         return ranges(self.values_, first, last)
 
     def _ready(self, delta: Any) -> tuple[BinCells, float, dict[str, Any]]:
@@ -371,7 +371,7 @@ class BinCells:
         counted = self.n > 0
         if counted.any():
             level = alpha / int(np.count_nonzero(counted))
-            limits = clopper_pearson(self.correct[counted], self.n[counted], level)
+            limits = binomial_limits(self.correct[counted], self.n[counted], level)
             value = self.value[counted]
             far[counted] = np.maximum(limits.upper - value, value - limits.lower) + _ROUNDING
         return np.minimum(far, 1.0)

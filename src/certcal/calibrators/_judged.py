@@ -11,12 +11,15 @@ import numpy as np
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.assumptions import NOT_USED_BEFORE
+from certcal._base.checks import choice
 from certcal._base.json import PlainValues
+from certcal.binning import CLOSED, edges_for, sums
 from certcal.bounds import betting, clopper_pearson
 from certcal.calibrators._certified import BrierTerms, CertifiedMap
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.claims import Bound, Estimate, Frozen, move_outward
-from certcal.metrics import auroc, ece, top_label_brier_score
+from certcal.metrics.binned import ece_of
+from certcal.metrics.scores import auroc_of, top_label_brier, weighted_mean
 
 if TYPE_CHECKING:
     from certcal.claims import Certificate
@@ -192,10 +195,11 @@ def judge(
     clean: dict[str, Estimate] = {}
     if mapped.confidence is not None:
         z, c, n = mapped.confidence, mapped.correct, len(mapped)
+        binned = {"bins": bins, "closed": choice(closed, CLOSED, "closed")}
         clean = {
-            "brier_score": Estimate("Brier score", top_label_brier_score(z, c), n),
-            "ece": Estimate("ECE", ece(z, c, bins=bins, closed=closed), n, {"bins": bins, "closed": closed}),
-            "auroc": Estimate("AUROC of correctness", auroc(z, c), n),
+            "brier_score": Estimate("Brier score", weighted_mean(top_label_brier(z, c), None), n),
+            "ece": Estimate("ECE", ece_of(sums(z, c, None, edges_for(bins, None), closed)), n, binned),
+            "auroc": Estimate("AUROC of correctness", auroc_of(z, c, None), n),
         }
     at: list[JudgedAt] = []
     for k, radius in enumerate(mapped.radii):
