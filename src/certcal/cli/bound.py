@@ -6,6 +6,9 @@ from typing import Any
 
 import click
 
+from certcal import __version__
+from certcal._base.checks import InputError
+from certcal._base.json import as_text, for_json
 from certcal._base.signature import Spec, settings_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, origin, output_options
@@ -23,8 +26,6 @@ from certcal.cli.options import (
 from certcal.data import OPTIONS
 from certcal.verbs.bound import BoundSettings
 from certcal.verbs.bound import bound as verb
-
-_SCHEMA = "certcal/bandwidth/1"
 
 
 @click.command(
@@ -91,7 +92,6 @@ def bound(
     sample size, under the assumptions listed with it. TABLE and its columns are those of certcal measure; the samples
     must not have been used to train, choose or recalibrate the classifier.
     """
-    from certcal._base.checks import InputError
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run
     from certcal.verbs.bound import where as band
@@ -131,9 +131,6 @@ def _plan(
     plan_error: float | None,
     plan_power: float | None,
 ) -> None:
-    from certcal import __version__
-    from certcal._base.checks import InputError
-    from certcal._base.json import as_text, for_json
     from certcal.cli.progress import Waiting
     from certcal.verbs.bound import plan as verb
 
@@ -143,34 +140,17 @@ def _plan(
         raise InputError("--plan is for all samples, of equal weight; leave --by, --weight and --require out")
     if settings.form != "direct":
         raise InputError("--plan is for the direct form; leave --form out")
-    chosen: dict[str, Any] = {"error": plan_error or 0.0, "power": 0.9 if plan_power is None else plan_power}
+    chosen: dict[str, Any] = {name: getattr(settings, name) for name in ("delta", "bins", "seed")}
+    chosen |= {"error": plan_error or 0.0, "power": 0.9 if plan_power is None else plan_power, "method": plan_for}
     with Waiting() as waiting:
         waiting.stage("simulating")
-        found = verb(
-            plan,
-            table,
-            columns=columns,
-            delta=settings.delta,
-            method=plan_for,
-            bins=settings.bins,
-            seed=settings.seed,
-            **chosen,
-        )
-    if output.as_json:
-        made = origin(*([] if table is None else [table]))
-        document = {"schema": "certcal/plan/1", "certcal": __version__, "provenance": made, "source": table}
-        document |= found.to_dict()
-        click.echo(as_text(for_json(document)), nl=False)
-        return
-    lines = [f"{found.sentence[:1].upper()}{found.sentence[1:]}", "", f"{'samples':>10}  typical bound  chance"]
+        found = verb(plan, table, columns=columns, **chosen)
+    lines = [found.sentence[:1].upper() + found.sentence[1:], "", f"{'samples':>10}  typical bound  chance"]
     lines += [f"{each.n:>10,}  {each.bound:13.4f}  {each.chance:6.0%}" for each in found.curve]
-    click.echo("\n".join(lines))  # at once: a reader that goes away after two lines is no failure
+    _print(found, "certcal/plan/1", table, lines, output)
 
 
 def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: BoundSettings, output: Output) -> None:
-    from certcal import __version__
-    from certcal._base.checks import InputError
-    from certcal._base.json import as_text, for_json
     from certcal.verbs.bound import choose_bandwidth
 
     if settings.perturb is not None or output.paths:
@@ -180,12 +160,16 @@ def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: Bou
     if is_mlflow_asked():
         raise InputError("--choose-bandwidth finds nothing to log; leave --mlflow out")
     chosen = choose_bandwidth(table, tolerance, columns=columns, scale=settings.scale)
-    if output.as_json:
-        document = {"schema": _SCHEMA, "certcal": __version__, "provenance": origin(table), "source": table}
-        document |= chosen.to_dict()
-        click.echo(as_text(for_json(document)), nl=False)
-        return
-    click.echo(chosen.sentence[:1].upper() + chosen.sentence[1:])
     scale = "" if settings.scale == "probability" else f" --scale {settings.scale}"
     asked = f"certcal bound TABLE --perturb {chosen.bandwidth:g}{scale}"
-    click.echo(f"For samples that had no part in this choice: {asked}")
+    lines = [chosen.sentence[:1].upper() + chosen.sentence[1:], f"For samples that had no part in this choice: {asked}"]
+    _print(chosen, "certcal/bandwidth/1", table, lines, output)
+
+
+def _print(found: Any, schema: str, table: str | None, lines: list[str], output: Output) -> None:
+    if not output.as_json:
+        click.echo("\n".join(lines))  # at once: a reader that goes away after two lines is no failure
+        return
+    made = origin(*([] if table is None else [table]))
+    document = {"schema": schema, "certcal": __version__, "provenance": made, "source": table, **found.to_dict()}
+    click.echo(as_text(for_json(document)), nl=False)
