@@ -24,10 +24,10 @@ from _acr_tables import (
 from _running import markdown
 
 from certcal._base.text import three_digits
+from certcal.lab.logs import FamilyComparison
 from certcal.lab.plans.gradient_norms import GradientNorms
 from certcal.report.charts import Axis, Boxes, Chart, Panel, Segments, Words, named
 from certcal.report.document import Column, Table
-from certcal.smoothing.robustness import FamilyComparison
 
 LOOKED_AT = 0.5  # the σ of Table 2 and Figure 5
 # A norm of 0 has no place on a logarithmic axis: it is drawn at its end, so many times below the least of the others.
@@ -91,9 +91,9 @@ def page(networks: Sequence[Network]) -> tuple[str, FamilyComparison]:
 
 def draw(networks: Sequence[Network], families: FamilyComparison, folder: Path) -> list[Path]:
     """The figures, as files."""
+    from certcal.lab.logs.view import accuracy_charts, dominance_charts, p_a_charts
     from certcal.report.mpl import draw as drawn
     from certcal.report.mpl import save
-    from certcal.report.views.comparison import accuracy_charts, dominance_charts, p_a_charts
 
     figures: dict[str, Any] = {
         "acr-pa": drawn(p_a_charts(families)),

@@ -12,8 +12,9 @@ import numpy as np
 from _acr_jobs import ABLATION, METHODS, SWEEPS, Job, record_of
 from _running import markdown
 
+from certcal.lab.logs import FamilyComparison, compare_families
 from certcal.smoothing import certificates, open_run
-from certcal.smoothing.robustness import FamilyComparison, VoteRecord, compare_families
+from certcal.smoothing.robustness import VoteRecord
 
 ALPHA = 0.001
 RADII = tuple(step / 4 for step in range(11))

@@ -11,8 +11,8 @@ import numpy as np
 
 from certcal import choose
 from certcal.lab.baselines import ONE_SIZE_FITS_ALL, admm
+from certcal.lab.choose import WITHIN, CertifiedModel
 from certcal.smoothing import Certificates, certificates, open_run
-from certcal.verbs.choose import WITHIN, CertifiedModel
 from certcal.worst_case import brier_score, calibration_error
 
 ALPHA = 0.001

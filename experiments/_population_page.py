@@ -187,7 +187,7 @@ def draw(population: Population, folder: Path, shown: str) -> None:
     """The charts of the questions, those of one data set where there is one for each."""
     import matplotlib as mpl
 
-    from certcal.report.views.study import chart as declared
+    from certcal.lab.study.review_view import chart as declared
 
     mpl.rcParams["svg.hashsalt"] = "certcal"
     folder.mkdir(parents=True, exist_ok=True)

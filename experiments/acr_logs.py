@@ -24,19 +24,19 @@ from scipy.special import ndtri
 from scipy.stats import norm
 
 from certcal._base.checks import InputError
-from certcal.report.charts import Axis, Chart, Line, Panel, covering, ticks
-from certcal.smoothing import LogWarning, read_curve, read_log
-from certcal.smoothing.robustness import (
+from certcal.lab.logs import (
     Comparison,
     Dominance,
     FamilyComparison,
-    PaDistribution,
+    LogWarning,
     compare,
     compare_families,
     dominance,
-    named,
-    vote_radii,
+    read_curve,
+    read_log,
 )
+from certcal.report.charts import Axis, Chart, Line, Panel, covering, ticks
+from certcal.smoothing.robustness import PaDistribution, named, vote_radii
 
 DRAWS, ALPHA = 100_000, 0.001
 SIGMAS = (0.25, 0.5, 1.0)
@@ -299,7 +299,7 @@ def radius_charts() -> list[Chart]:
 
 def weight_charts() -> list[Chart]:
     """Figure 4: sampling weights of the recipe against the share of 16 votes, by both readings of the floor."""
-    from certcal.lab.training._acr import radius_weights
+    from certcal.lab.training.acr import radius_weights
 
     votes = np.arange(8, 17)
     p = np.linspace(0.505, 0.999, 200)
@@ -313,9 +313,9 @@ def weight_charts() -> list[Chart]:
 
 def draw(folder: Path, found: FamilyComparison, imagenet: Mapping[float, Comparison], out: Path) -> None:
     """All figures, as files."""
+    from certcal.lab.logs.view import accuracy_charts, dominance_charts, p_a_charts
     from certcal.report.mpl import draw as drawn
     from certcal.report.mpl import save
-    from certcal.report.views.comparison import accuracy_charts, dominance_charts, p_a_charts
 
     out.mkdir(parents=True, exist_ok=True)
     figures = {

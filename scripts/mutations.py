@@ -445,7 +445,7 @@ MUTATIONS = (
     # ------------------------------------------------------------------------------------------- logs and recalibration
     mutation(
         "logs: only the radii that tell most",
-        "smoothing/_logs.py",
+        "lab/logs/_log.py",
         "parts = order[:_TELLING], order[_TELLING:]",
         "parts = (order[:_TELLING],)",
         "tests/smoothing/test_logs.py::test_every_radius_is_asked_and_not_only_those_that_tell_most",
@@ -612,21 +612,21 @@ MUTATIONS = (
     ),
     mutation(
         "beyond chance: four tests paid for instead of five",
-        "smoothing/robustness/_chance.py",
+        "lab/logs/_chance.py",
         "spent = level / _TESTS",
         "spent = level / (_TESTS - 1)",
         "tests/smoothing/test_chance.py::test_each_test_spends_exactly_its_share_of_the_level",
     ),
     mutation(
         "choose: models are ranked on different samples",
-        "verbs/choose.py",
+        "lab/choose.py",
         "        check_same_samples(records)",
         "        pass",
         "tests/verbs/test_choose.py::test_mistakes_are_answered_in_a_sentence",
     ),
     mutation(
         "certified accuracy: a sample still counts just beyond its radius",
-        "smoothing/robustness/_accuracy.py",
+        "smoothing/robustness/accuracy.py",
         'np.asarray(radius, np.float64), side="left")]',
         'np.asarray(radius, np.float64), side="right") - 1]',
         "tests/smoothing/test_robustness.py::test_the_staircase_is_the_twin_at_every_radius_and_the_highest_is_the_best_of_two",
@@ -640,7 +640,7 @@ MUTATIONS = (
     ),
     mutation(
         "verdicts on logs: also about the last p that abstained samples can reach",
-        "smoothing/robustness/_dominance.py",
+        "lab/logs/_dominance.py",
         "told = where > open_to",
         "told = where >= open_to",
         "tests/smoothing/test_robustness.py::test_a_verdict_on_logs_holds_for_all_votes_that_fit",
@@ -648,14 +648,14 @@ MUTATIONS = (
     ),
     mutation(
         "verdicts on logs: above if it is for the most votes that fit",
-        "smoothing/robustness/_dominance.py",
+        "lab/logs/_dominance.py",
         "if above.any() and np.all(a_low >= b_high):",
         "if above.any() and np.all(a_high >= b_high):",
         "tests/smoothing/test_robustness.py::test_a_verdict_on_logs_holds_for_all_votes_that_fit",
     ),
     mutation(
         "certified confidences: bounds as printed, rounded to nearest",
-        "smoothing/_published.py",
+        "lab/logs/_published.py",
         ".T - np.array([halves[name] for name in names]).T",
         ".T",
         "tests/smoothing/test_published.py::test_certified_confidences_are_read_rounded_down_and_can_be_certified",

@@ -369,8 +369,8 @@ def test_numbers_that_come_from_runs_carry_the_version_that_made_them(page: Path
 
 
 def titles() -> Iterator[re.Pattern[str]]:
-    """Texts of the views and of the study's charts, what is filled in standing for anything."""
-    for file in (*(ROOT / "src/certcal/report").rglob("*.py"), *(ROOT / "src/certcal/lab/study").rglob("*.py")):
+    """Texts of the views and of the lab, what is filled in standing for anything."""
+    for file in (*(ROOT / "src/certcal/report").rglob("*.py"), *(ROOT / "src/certcal/lab").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield re.compile(re.escape(node.value))

@@ -112,6 +112,7 @@ from certcal import InputError, calibrators, data, models, smoothing
 from certcal.smoothing._manifest import Unit
 from certcal.smoothing._shards import read_shard, refuse_changed
 from certcal.lab.study._entries import entries_in_manifest
+from certcal.lab import logs
 from certcal.lab.study import read_architectures
 
 folder = Path(sys.argv[1])
@@ -121,7 +122,7 @@ readers = {
     "manifest.json": lambda path: smoothing.open_run(folder),
     unit.name: lambda path: read_shard(folder, drawn, unit),
     "selection/other.parquet": lambda path: refuse_changed(path, drawn) or read_shard(folder, drawn, unit),
-    "log.tsv": lambda path: smoothing.read_log(path, sigma=1.0, n=100),
+    "log.tsv": lambda path: logs.read_log(path, sigma=1.0, n=100),
     "decisions.json": smoothing.read_decisions,
     "study.jsonl": entries_in_manifest,
     "architectures.json": read_architectures,

@@ -12,6 +12,7 @@ import pytest
 import certcal
 from certcal import InputError, Predictions, bounds, calibrators, metrics, smoothing, study, worst_case
 from certcal._base.arguments import names_wrong_types
+from certcal.lab import logs
 from certcal.smoothing import robustness
 
 N = 24
@@ -88,9 +89,9 @@ CALLS: tuple[tuple[Any, dict[str, Any], str], ...] = (
     (smoothing.usable_counts, {}, "run"),
     (smoothing.open_run, {}, "path"),
     (robustness.best_accuracy, {}, "curves"),
-    (robustness.check_same_samples, {}, "records"),
-    (robustness.compare, {"sources": [RECORD]}, "sources alpha samples names"),
-    (robustness.dominance, {"first": PA, "second": PA}, "first second n"),
+    (logs.check_same_samples, {}, "records"),
+    (logs.compare, {"sources": [RECORD]}, "sources alpha samples names"),
+    (logs.dominance, {"first": PA, "second": PA}, "first second n"),
     (robustness.smallest_votes, {"p": 0.5, "n": 10, "alpha": 0.01}, "p n alpha"),
     (robustness.vote_radii, {"votes": 9, "draws": 10, "sigma": 1, "alpha": 0.01}, "votes draws sigma alpha"),
     (study.battery, {"predictions": PAIRS}, "predictions"),

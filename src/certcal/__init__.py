@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from certcal._base.checks import InputError
+from certcal._base.extensions import EXTENSIONS
 
 if TYPE_CHECKING:
     from certcal import (
@@ -32,21 +33,21 @@ if TYPE_CHECKING:
     )
     from certcal.claims import Bound, Certificate, Estimate
     from certcal.lab import study, training
+    from certcal.lab.choose import ModelChoice, choose
+    from certcal.lab.logs import Comparison, FamilyComparison
+    from certcal.lab.train import Training, train
     from certcal.metrics import Measurements
     from certcal.predictions import Predictions
     from certcal.result import Result
-    from certcal.smoothing.robustness import Comparison, FamilyComparison
     from certcal.verbs.apply_map import MappedTable, apply_map
     from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
     from certcal.verbs.certified_recalibration import CertifiedRecalibration
     from certcal.verbs.certify import Certification, certify
-    from certcal.verbs.choose import ModelChoice, choose
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
     from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration, recalibrate
     from certcal.verbs.sample import RunSummary, decide, sample, summarize
-    from certcal.verbs.train import Training, train
     from certcal.verbs.verify import Verification, verify
     from certcal.verdict import Verdict
 
@@ -115,23 +116,28 @@ _HOMES = {
     "certcal.metrics": ("Measurements",),
     "certcal.predictions": ("Predictions",),
     "certcal.result": ("Result",),
-    "certcal.smoothing.robustness": ("Comparison", "FamilyComparison"),
+    "certcal.lab.logs": ("Comparison", "FamilyComparison"),
     "certcal.verbs.apply_map": ("MappedTable", "apply_map"),
     "certcal.verbs.attack": ("Attack", "attack"),
     "certcal.verbs.bound": ("Bounds", "bound"),
     "certcal.verbs.certified_recalibration": ("CertifiedRecalibration",),
     "certcal.verbs.certify": ("Certification", "certify"),
-    "certcal.verbs.choose": ("ModelChoice", "choose"),
+    "certcal.lab.choose": ("ModelChoice", "choose"),
     "certcal.verbs.compare": ("ChangeComparison", "compare"),
     "certcal.verbs.measure": ("Measurement", "measure"),
     "certcal.verbs.recalibrate": ("PredictionRecalibration", "Recalibration", "recalibrate"),
     "certcal.verbs.sample": ("RunSummary", "decide", "sample", "summarize"),
-    "certcal.verbs.train": ("Training", "train"),
+    "certcal.lab.train": ("Training", "train"),
     "certcal.verbs.verify": ("Verification", "verify"),
     "certcal.verdict": ("Verdict",),
 }
 # Rooms of the lab that stand at the top as well.
 _LAB = ("study", "training")
+# What certify and compare ask of the lab: the published methods, and runs and logs beside each other.
+EXTENSIONS.update(
+    baselines=lambda: importlib.import_module("certcal.lab.baselines"),
+    logs=lambda: importlib.import_module("certcal.lab.logs"),
+)
 
 
 def __getattr__(name: str) -> Any:

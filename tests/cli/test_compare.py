@@ -9,9 +9,10 @@ import json
 import numpy as np
 import pytest
 
+from certcal.lab.logs import compare, read_log
 from certcal.models import wrap
-from certcal.smoothing import read_log, sample
-from certcal.smoothing.robustness import VoteRecord, compare, vote_radii
+from certcal.smoothing import sample
+from certcal.smoothing.robustness import VoteRecord, vote_radii
 
 N = 1000
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from certcal.cli.compare import family_names
+from certcal.lab.logs import compare_families, read_log
 from certcal.models import wrap
-from certcal.smoothing import certificates, open_run, read_log, sample
-from certcal.smoothing.robustness import compare_families, vote_radii
+from certcal.smoothing import certificates, open_run, sample
+from certcal.smoothing.robustness import vote_radii
 
 N = 1000
 

@@ -12,8 +12,8 @@ import pytest
 from pyarrow import parquet
 
 from certcal.lab.study import StudyTable, review
+from certcal.lab.study.review_view import leading
 from certcal.report.numbers import between, brief
-from certcal.report.views.study import leading
 
 MODELS = 40
 FAST = ("--resamples", 20)

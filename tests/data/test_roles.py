@@ -9,7 +9,7 @@ import pytest
 
 import certcal
 from certcal.data import LOG, ROLES, open_inputs, read_inputs, read_intervals, read_predictions, read_split
-from certcal.smoothing import read_log
+from certcal.lab.logs import read_log
 
 CONFIDENCES = {"confidence": [0.25, 0.75], "correct": [0, 1], "weight": [1.0, 2.0]}
 SCORES = {"score": [0.25, 0.75], "outcome": [0, 1]}

@@ -243,8 +243,8 @@ def _bounded(folder: Path) -> tuple[Any, Any]:
 
 
 def _compared(folder: Path) -> tuple[Any, Any]:
+    from certcal.lab.logs import compare
     from certcal.smoothing import open_run
-    from certcal.smoothing.robustness import compare
 
     found = compare([open_run(folder / name).counts() for name in ("run", "run-small")], at=[0.0, 0.25])
     return [[run.average.value, list(run.curve.texts)] for run in found.runs], found

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from certcal.lab.logs import FamilyComparison, compare_families
 from certcal.smoothing import Counts
-from certcal.smoothing.robustness import FamilyComparison, VoteRecord, compare_families
+from certcal.smoothing.robustness import VoteRecord
 
 SEVEN = ("gaussian", "smoothadv", "macer", "consistency", "smoothmix", "cat-rs", "acr")
 # A name that would like to be markup or a formula.

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import certcal
+from certcal.lab.logs import Comparison
+from certcal.lab.logs import view as views
+from certcal.lab.logs._calibration_view import calibration_charts
 from certcal.report.charts import Band, Chart, Line
 from certcal.report.document import Heading, Report, Strong, Table
 from certcal.report.p_a import PaLine, p_a_chart
-from certcal.report.views import comparison as views
-from certcal.report.views.families import calibration_charts
-from certcal.smoothing.robustness import WARNING, Comparison, PaDistribution, VoteRecord
+from certcal.smoothing.robustness import WARNING, PaDistribution, VoteRecord
 from tests.report.compared_families import HOSTILE, SIGMAS, record, results_of, seven, with_confidences
 
 

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.lab.baselines import AdmmSettings, admm, dece_ascent
+from certcal.lab.baselines import AdmmSettings, admm, admm_assignments, admm_constraints, admm_convergence, dece_ascent
 from certcal.metrics import reliability
 from certcal.report import (
-    admm_assignments,
-    admm_constraints,
-    admm_convergence,
     interval_widths,
     sign_runs,
     worst_case_charts,

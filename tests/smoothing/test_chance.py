@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal import InputError
-from certcal.smoothing.robustness import Chance, Stretch, chance
+from certcal.lab.logs import Chance, Stretch, chance
 from tests.smoothing import naive_robustness as naive
 
 GRID = 20

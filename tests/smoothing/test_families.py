@@ -15,18 +15,10 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from certcal import InputError
+from certcal.lab.logs import Budget, chance, compare, compare_families, dominance
+from certcal.lab.logs._graph import graph_of_best, graph_of_shares, reduction
 from certcal.smoothing import Counts, certificates
-from certcal.smoothing.robustness import (
-    Budget,
-    PaDistribution,
-    VoteRecord,
-    best_accuracy,
-    chance,
-    compare,
-    compare_families,
-    dominance,
-)
-from certcal.smoothing.robustness._graph import graph_of_best, graph_of_shares, reduction
+from certcal.smoothing.robustness import PaDistribution, VoteRecord, best_accuracy
 from tests.smoothing import naive_robustness as naive
 
 N = 40

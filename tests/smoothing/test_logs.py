@@ -17,15 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal import InputError
-from certcal.smoothing import LogWarning, read_log
+from certcal.lab.logs import LogWarning, compare, compare_families, dominance, read_log
 from certcal.smoothing.robustness import (
     PaDistribution,
     VoteRecord,
     average_certified_radius,
     certified_accuracy,
-    compare,
-    compare_families,
-    dominance,
     vote_radii,
 )
 from tests.smoothing import naive_robustness as naive

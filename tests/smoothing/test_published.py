@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from certcal import InputError, certify
-from certcal.smoothing import read_confidence_log, read_curve, read_log
-from certcal.smoothing.robustness import PaDistribution, VoteRecord, dominance, vote_radii
+from certcal.lab.logs import dominance, read_confidence_log, read_curve, read_log
+from certcal.smoothing.robustness import PaDistribution, VoteRecord, vote_radii
 
 N = 1000
 
@@ -147,7 +147,7 @@ def test_files_of_another_form_are_named_for_what_they_are(tmp_path):
         (NAMES, "read_confidence_log"),
     ):
         path.write_text(text)
-        with pytest.raises(InputError, match=f"which certcal.smoothing.{said} reads"):
+        with pytest.raises(InputError, match=f"which certcal.lab.logs.{said} reads"):
             read_log(path, sigma=0.5, n=N)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from certcal import InputError
+from certcal.lab.logs import compare, dominance, dominance_table
 from certcal.smoothing import Counts
 from certcal.smoothing._bands import radii_of_limits
 from certcal.smoothing._certificates import certified_radii
@@ -25,15 +26,12 @@ from certcal.smoothing.robustness import (
     average_certified_radius,
     best_accuracy,
     certified_accuracy,
-    compare,
-    dominance,
-    dominance_table,
     from_curve,
     smallest_votes,
     trivial_average_radius,
     vote_radii,
 )
-from certcal.smoothing.robustness._votes import certifying_probability, votes_tail
+from certcal.smoothing.robustness.votes import certifying_probability, votes_tail
 from tests.smoothing import naive_robustness as naive
 
 N = 40

@@ -18,8 +18,8 @@ from certcal.attacks import Target
 from certcal.attacks.sphere import sphere_attack
 from certcal.data import Inputs
 from certcal.lab.training import Moment, Recipe, SelectionWarning, read_log, recipe, train
-from certcal.lab.training._acr import EasyFirst, EasySamples, SphereNoise, label_votes, radius_weights
-from certcal.lab.training._parts import GaussianNoise, Look, lost_classes, selected
+from certcal.lab.training.acr import EasyFirst, EasySamples, SphereNoise, label_votes, radius_weights
+from certcal.lab.training.parts import GaussianNoise, Look, lost_classes, selected
 from tests.training.digits import Stopped, data, network, numbers, same_weights, small, stop_at
 
 # --- slow twins: by bisection, from sums of binomials ---------------------------------------------------------------

@@ -13,7 +13,7 @@ import certcal
 from certcal import InputError
 from certcal.lab.training import Moment, PerturbedLoss, Recipe, constants_of, recipe, train
 from certcal.lab.training._calibrated import FocalLoss, MmceLoss, PerturbedScoreLoss
-from certcal.lab.training._parts import parts_of
+from certcal.lab.training.parts import parts_of
 from certcal.metrics import mmce
 from certcal.models.networks import MLP
 from tests.training.digits import data, network

@@ -13,7 +13,7 @@ from certcal import InputError
 from certcal.attacks import Found, Target
 from certcal.lab.training import Moment, View, recipe, train
 from certcal.lab.training._catrs import CatRs, Sought, WorseNoise, catrs_loss, confident_draws, divergence, restored
-from certcal.lab.training._parts import parts_of
+from certcal.lab.training.parts import parts_of
 from tests.training.digits import Stopped, data, held_out, network, same_weights, small, stop_at
 from tests.training.views import finite_slopes, slopes
 

@@ -16,7 +16,7 @@ import torch
 import certcal
 from certcal import InputError
 from certcal.lab.training import METHODS, Diverged, Judged, export_events, read_log, train
-from certcal.lab.training._parts import SmoothedCrossEntropy
+from certcal.lab.training.parts import SmoothedCrossEntropy
 from certcal.models.networks import load_weights
 from tests.training.digits import (
     ROOT,

@@ -9,7 +9,7 @@ import torch
 
 from certcal.lab.training import Moment, recipe
 from certcal.lab.training._consistency import Consistency
-from certcal.lab.training._parts import MeanCrossEntropy, SmoothedCrossEntropy, parts_of
+from certcal.lab.training.parts import MeanCrossEntropy, SmoothedCrossEntropy, parts_of
 from tests.training.views import finite_slopes, linear, slopes
 from tests.training.views import seen as view_of
 

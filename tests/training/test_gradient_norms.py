@@ -17,7 +17,7 @@ from certcal.attacks.ball import Ball
 from certcal.data import Inputs
 from certcal.lab.plans.gradient_norms import BINS, GradientNorms, NormGroup, gradient_norms
 from certcal.lab.training import Recipe, recipe
-from certcal.lab.training._schedules import generator_of
+from certcal.lab.training.schedules import generator_of
 from tests.training.digits import Modern, data, network, small
 
 DIGITS = data(40)

@@ -12,7 +12,7 @@ from torch import nn
 from certcal import InputError
 from certcal.data import Inputs
 from certcal.lab.training import Diverged, Recipe, read_log, recipe, train
-from certcal.lab.training._schedules import order_of
+from certcal.lab.training.schedules import order_of
 from certcal.models.devices import torch_threads
 from certcal.models.networks import MLP, LeNet
 from tests.training.digits import ADVERSARIAL, Modern, Poisoned, data, network, same_weights, small

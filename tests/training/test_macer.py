@@ -12,7 +12,7 @@ from certcal import InputError
 from certcal.attacks import Found, Target
 from certcal.lab.training import Moment, View, recipe
 from certcal.lab.training._macer import Macer
-from certcal.lab.training._parts import SmoothedCrossEntropy, parts_of
+from certcal.lab.training.parts import SmoothedCrossEntropy, parts_of
 from tests.training.views import LABELS, finite_slopes, linear, slopes
 from tests.training.views import seen as view_of
 

@@ -16,7 +16,7 @@ from certcal import InputError
 from certcal.attacks import ADVERSARIES, AcceAdversary, Ball, BrierAdversary, ExactAdversary, Found
 from certcal.data import Inputs
 from certcal.lab.training import METHODS, Judged, Moment, Recipe, recipe, train
-from certcal.lab.training._parts import LOSSES, MeanCrossEntropy, MixedLoss, SmoothedCrossEntropy, parts_of
+from certcal.lab.training.parts import LOSSES, MeanCrossEntropy, MixedLoss, SmoothedCrossEntropy, parts_of
 from certcal.models.networks import MLP
 from tests.training.digits import same_weights
 from tests.training.views import LABELS, linear, seen, slopes

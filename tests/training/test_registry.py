@@ -14,10 +14,10 @@ from torch.nn import functional
 
 import certcal
 from certcal import InputError
-from certcal._base.training_methods import Method, method_named
 from certcal.cli import train as command
 from certcal.lab.training import METHODS, Judged, Recipe, View, constants_of, presets, recipe, train
-from certcal.lab.training._parts import Constants, GaussianNoise, TrainingParts
+from certcal.lab.training.parts import Constants, GaussianNoise, TrainingParts
+from certcal.lab.training_methods import Method, method_named
 from tests.training.digits import ROOT, data, network
 
 GENTLE = Method(

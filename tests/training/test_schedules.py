@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from certcal.lab.training import Recipe, moment, recipe
-from certcal.lab.training._schedules import batches_of, order_of
+from certcal.lab.training.schedules import batches_of, order_of
 
 
 def test_fine_tuning_reaches_epsilon_in_the_third_epoch_and_divides_the_rate_every_fourth():

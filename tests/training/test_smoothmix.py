@@ -10,8 +10,8 @@ import torch
 
 from certcal.attacks import Found, Target
 from certcal.lab.training import Moment, View, recipe
-from certcal.lab.training._parts import parts_of
 from certcal.lab.training._smoothmix import Ends, FreeAdversary, SmoothMix, smoothmix_loss
+from certcal.lab.training.parts import parts_of
 from tests.training.views import finite_slopes, slopes
 
 LATE = Moment(50, 0.5, 0.0, 0.1)

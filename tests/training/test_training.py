@@ -15,10 +15,10 @@ import certcal
 from certcal import InputError
 from certcal.cli.progress import APART_SECONDS, Waiting
 from certcal.data import DataSettings, Inputs, Parts, Rows, read_split
+from certcal.lab.train import _classes, _parts, _Told, samples_kept
 from certcal.lab.training import recipe
 from certcal.lab.training import train as run
 from certcal.models.networks import MLP, by_name
-from certcal.verbs.train import _classes, _parts, _Told, samples_kept
 
 QUICK: dict[str, Any] = {"epochs": 2, "batch": 100, "limit": 200}
 
@@ -94,7 +94,7 @@ def test_small_data_are_brought_into_memory_and_large_ones_stay_on_the_disk(
     np.save(tmp_path / "labels.npy", np.array([0, 1, 2, 0]))
     data = np.load(tmp_path / "inputs.npy", mmap_mode="r"), [0, 1, 2, 0]
     for bytes_held, kind in ((32, np.ndarray), (31, Rows)):
-        monkeypatch.setattr("certcal.verbs.train._HELD", bytes_held)
+        monkeypatch.setattr("certcal.lab.train._HELD", bytes_held)
         parts, _ = _parts(data, data, None, DataSettings())
         assert parts.test is not None
         assert isinstance(parts.train.inputs, kind)

@@ -10,9 +10,7 @@ from torch import Tensor
 
 from certcal._base.checks import positive
 from certcal.attacks._protocol import Found, Keep, Target
-from certcal.attacks.ball import Ball, wide
-from certcal.attacks.confidence import CalibrationAdversary, HeldConfidences, bin_edges, locate
-from certcal.lab.baselines.admm_steps import (
+from certcal.attacks.admm import (
     AdmmProgram,
     AdmmState,
     ascend_duals,
@@ -20,6 +18,8 @@ from certcal.lab.baselines.admm_steps import (
     update_assignment,
     update_binary_variables,
 )
+from certcal.attacks.ball import Ball, wide
+from certcal.attacks.confidence import CalibrationAdversary, HeldConfidences, bin_edges, locate
 
 # Where ρ stops growing, and the largest entry of the gradient of a (appendix G.2).
 RHO_CEILING = 10.0

@@ -11,7 +11,7 @@ from certcal.cli.app import ExampleCommand
 from certcal.cli.compare import family_names
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import collected, settings_options
-from certcal.verbs.choose import ChooseSettings
+from certcal.lab.choose import ChooseSettings
 
 
 @click.command(
@@ -35,7 +35,7 @@ def choose(models: tuple[str, ...], output: Output, **options: Any) -> None:
     that are certified at all radii.
     """
     from certcal.cli.progress import Waiting
-    from certcal.verbs.choose import choose as verb
+    from certcal.lab.choose import choose as verb
 
     named = family_names(models)
     if named is None:

@@ -117,7 +117,7 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
 
 def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
     """Tell by folders, columns and options which command answers."""
-    from certcal.data import open_table, table_kind
+    from certcal.data import is_study, open_table, table_kind
     from certcal.smoothing import open_run
 
     families = family_names(sources)
@@ -133,7 +133,7 @@ def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
         return "compare"
     if options & _CERTIFIED:
         return "certify"
-    if _is_study(names):
+    if is_study(names):
         return "review"
     if options & {"score", "outcome", "positive", "confidence", "probabilities", "logits"}:
         return "measure"
@@ -144,14 +144,6 @@ def _taken_as(kind: str, sources: Sequence[str]) -> str:
     if kind != "certify":
         return _KINDS[kind]
     return "a run" if Path(sources[0]).is_dir() else "a table of intervals"
-
-
-def _is_study(names: Iterable[str]) -> bool:
-    """Whether columns are those of a study: all that every one has, or models and measurements."""
-    from certcal.lab.study import KEYS, STATE, MeasuredColumn
-
-    known = set(names)
-    return known >= {*KEYS, *STATE} or ("model" in known and any(MeasuredColumn.parse(name) for name in known))
 
 
 def _written(

@@ -16,16 +16,16 @@ import click
 from certcal._base.checks import InputError
 from certcal._base.signature import Spec
 from certcal._base.text import distance_text, printable
-from certcal._base.training_methods import METHODS
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
 from certcal.cli.options import DATA, NamedChoice, Typed, collected, option, settings_options
 from certcal.cli.progress import Waiting, tell
 from certcal.data import DataSettings
-from certcal.verbs.train import TrainSettings
+from certcal.lab.train import TrainSettings
+from certcal.lab.training_methods import METHODS
 
 if TYPE_CHECKING:
-    from certcal.verbs.train import Training
+    from certcal.lab.train import Training
 
 _WHAT, _LEARNING, _RUNNING = "Network and data", "Learning", "Running"
 _COUNT = Typed(Spec("", "whole", least=1, most=10**9))
@@ -198,7 +198,7 @@ def train(
     """
     from certcal.cli.errors import INTERRUPTED
     from certcal.cli.sources import existing_files, needing_torch, refuse_inside
-    from certcal.verbs.train import train as verb
+    from certcal.lab.train import train as verb
 
     needing_torch("training and attacks")
     changes = collected(TrainSettings, options).changes

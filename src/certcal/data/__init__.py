@@ -27,7 +27,7 @@ from certcal.data.formats import OpenTable, TableColumn, existing, local_file, o
 from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, Parts, Rows, Split, blocks, hash_rows
 from certcal.data.intervals import IntervalTable, read_intervals
-from certcal.data.layout import log_columns, resolve_columns, resolve_interval_columns, table_kind
+from certcal.data.layout import is_study, log_columns, resolve_columns, resolve_interval_columns, table_kind
 from certcal.data.opening import DataSettings, OpenedInputs, open_inputs, read_inputs, read_split
 from certcal.data.pieces import DoesNotFit, fingerprint_of, natural_order
 from certcal.data.predictions import (
@@ -122,6 +122,7 @@ __all__ = [
     "fingerprint_of",
     "hash_rows",
     "intervals_as_parquet",
+    "is_study",
     "is_table",
     "load_scores",
     "load_table",

@@ -418,6 +418,26 @@ def table_kind(names: Iterable[str]) -> Literal["intervals", "log", "inputs", "p
     return "inputs" if plain >= {"inputs", "labels"} else "predictions"
 
 
+# Columns of a study's measurements: a metric before or after temperature scaling, with its number of bins.
+_MEASURED = re.compile(
+    r"(pre|post)_(((classwise_)?(equal_mass_)?ece|mce)_\d+|ks_error|kde_ece|mmce|nll|brier_score)", re.ASCII
+)
+
+
+def is_study(names: Iterable[str]) -> bool:
+    """Whether a table with such columns is that of a study: models, and what was measured of them.
+
+    Examples
+    --------
+    >>> is_study(["model", "pre_ece_15"]), is_study(["model", "score", "outcome"])
+    (True, False)
+    """
+    plain = {plain_name(name) for name in names}
+    return plain >= {"model", "data", "split", "status", "reason"} or (
+        "model" in plain and any(map(_MEASURED.fullmatch, plain))
+    )
+
+
 def log_columns(names: Sequence[str]) -> dict[str, str]:
     """Which columns of a log are those that every published one has, as far as they are there.
 

@@ -4,18 +4,12 @@ Terminals need rich and figures matplotlib; pages need neither, and importing th
 """
 
 from certcal.report.views.worst_case import (
-    admm_assignments,
-    admm_constraints,
-    admm_convergence,
     interval_widths,
     sign_runs,
     worst_case_charts,
 )
 
 __all__ = [
-    "admm_assignments",
-    "admm_constraints",
-    "admm_convergence",
     "interval_widths",
     "sign_runs",
     "worst_case_charts",

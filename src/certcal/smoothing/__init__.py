@@ -18,10 +18,8 @@ from certcal.smoothing._kinds import (
     kind_name,
     pools_noise,
 )
-from certcal.smoothing._logs import CertificationLog, LogWarning, read_log
 from certcal.smoothing._manifest import Manifest
 from certcal.smoothing._pooled import pooled_claim
-from certcal.smoothing._published import ConfidenceLog, read_confidence_log, read_curve
 from certcal.smoothing._run import Run, RunState, check_inputs, open_run, usable_counts
 from certcal.smoothing._sample import sample
 from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
@@ -35,14 +33,11 @@ __all__ = [
     "CertificateKind",
     "CertificateName",
     "Certificates",
-    "CertificationLog",
     "ConfidenceEstimates",
-    "ConfidenceLog",
     "Counts",
     "Decisions",
     "Failures",
     "InfluentialSample",
-    "LogWarning",
     "Manifest",
     "Overview",
     "Run",
@@ -64,10 +59,7 @@ __all__ = [
     "overview",
     "pooled_claim",
     "pools_noise",
-    "read_confidence_log",
-    "read_curve",
     "read_decisions",
-    "read_log",
     "robustness",
     "sample",
     "usable_counts",

@@ -29,7 +29,6 @@ from certcal.verbs.measure import BRACKETS
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
-    from certcal.lab.baselines import ComparedMethod
     from certcal.metrics import Reliability
     from certcal.smoothing import ConfidenceEstimates
     from certcal.smoothing.robustness import PaDistribution
@@ -39,6 +38,44 @@ if TYPE_CHECKING:
 INTERVALS = ".parquet"
 # Ends the keys of what is computed from the intervals of a run alone.
 IF_ALL_HOLD = "_where_every_certificate_holds"
+
+
+@dataclass(frozen=True)
+class ComparedMethod:
+    """What one way of finding the worst calibration error found, and how long it took.
+
+    Attributes
+    ----------
+    name
+        The method.
+    value
+        What it found.
+    text
+        The value, rounded up when no confidences exceed it and down when some reach it.
+    seconds
+        How long it took.
+    is_exact
+        Whether no confidences inside the intervals exceed the value.
+    """
+
+    name: str
+    value: float
+    text: str
+    seconds: float
+    is_exact: bool
+
+    @property
+    def sentence(self) -> str:
+        """What is known of the worst case by this method."""
+        if self.is_exact:
+            return f"no confidences inside the given intervals have a calibration error above {self.text}."
+        return f"some confidences inside the given intervals have a calibration error of at least {self.text}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        side = "upper" if self.is_exact else "lower"
+        document = {"method": self.name, "value": self.value, "text": self.text, "side": side}
+        return {**document, "seconds": self.seconds, "sentence": self.sentence}
 
 
 @dataclass(frozen=True, eq=False)

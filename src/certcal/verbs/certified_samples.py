@@ -23,8 +23,8 @@ from certcal.data import (
     OpenTable,
     by_role,
     fingerprint_of,
+    is_study,
     open_table,
-    plain_name,
     read_intervals,
     table_kind,
 )
@@ -183,11 +183,8 @@ def _kind(table: OpenTable, given: Mapping[str, Any]) -> str:
         raise InputError(f"{table.path}: a log of certified radii holds no confidences; give a run or a table of them")
     if not scores and {"lower", "upper", "certified"} & set(given):
         return "intervals"
-    if "model" in map(plain_name, table.names) and not {"confidence", *scores} & set(given):
-        from certcal.lab.study import MeasuredColumn
-
-        if any(MeasuredColumn.parse(name) for name in table.names):
-            raise InputError(f"{table.path}: the table of a study holds no confidences; give a run or a table of them")
+    if is_study(table.names) and not {"confidence", *scores} & set(given):
+        raise InputError(f"{table.path}: the table of a study holds no confidences; give a run or a table of them")
     return "predictions"
 
 

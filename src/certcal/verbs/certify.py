@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 
 from certcal._base.checks import InputError
+from certcal._base.extensions import EXTENSIONS
 from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import Option, Range, Takes, defaults_of, gather, verb
 from certcal.binning import check_edges, equal_mass_edges
@@ -29,7 +30,7 @@ from certcal.smoothing import (
     open_run,
     usable_counts,
 )
-from certcal.verbs.certification import Certification, CertifiedAt
+from certcal.verbs.certification import Certification, CertifiedAt, ComparedMethod
 from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, chosen_radii, describe_run
 from certcal.verbs.verify import Verification
 
@@ -218,10 +219,8 @@ def certify(
     """
     asked = gather(CertifySettings, locals())
     if asked.compare:
-        from certcal.lab.baselines import prepare
-
         progress.stage("preparing the comparison")
-        prepare()
+        EXTENSIONS["baselines"]().prepare()
     progress.stage("reading")
     given: Any = cast("Any", source)
     given = given.table() if isinstance(given, Verification) else given
@@ -390,13 +389,16 @@ def _compared(
     clean: Any = None,
 ) -> CertifiedAt:
     """A line with what the published methods make of its certified samples."""
-    from certcal.lab.baselines import compare
-
     if not line.summary.n_certified:
         return line
     keep = slice(None) if part.certified is None else part.certified
     arrays = (part.lower[keep], part.upper[keep], part.correct[keep].astype(np.uint8))
     where = f", radius {line.radius_text}" if line.radius_text else ""
+
+    def say(name: str) -> None:
+        progress.stage(f"{name}{where}")
+
+    compare: Callable[..., tuple[ComparedMethod, ...]] = EXTENSIONS["baselines"]().compare
     found = compare(
         *arrays,
         settings.bins,
@@ -404,6 +406,6 @@ def _compared(
         closed=settings.closed,
         confidence=None if clean is None else np.clip(clean[keep], *arrays[:2]),
         grid=settings.grid,
-        say=lambda name: progress.stage(f"{name}{where}"),
+        say=say,
     )
     return replace(line, methods=found)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
-import string
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, Protocol, cast, overload
 
 from certcal._base.checks import InputError
+from certcal._base.extensions import EXTENSIONS
 from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import Option, Range, Takes, check_arguments, defaults_of, gather, verb
 from certcal._base.text import counted
@@ -22,16 +21,16 @@ from certcal.verbs.changes import ChangeComparison, compare_results, compare_tab
 from certcal.verbs.measure import Measurement
 
 if TYPE_CHECKING:
-    from certcal.smoothing import CertificationLog, Counts, Run
-    from certcal.smoothing.robustness import Comparison, FamilyComparison, VoteRecord
+    from certcal.lab.logs import CertificationLog, Comparison, FamilyComparison
+    from certcal.smoothing import Counts, Run
+    from certcal.smoothing.robustness import VoteRecord
 
     RunLike = str | os.PathLike[str] | Run | Counts | CertificationLog | VoteRecord
 
 OfTables = ParamSpec("OfTables")
 OfRuns = ParamSpec("OfRuns")
 
-_ALPHA = 0.001
-_TABLE = "a table of predictions"
+TABLE = "a table of predictions"
 _LOG = {"idx", "predict", "radius"}
 
 
@@ -62,7 +61,8 @@ def compare_runs(
     asked = gather(CompareSettings, locals())
     progress.stage("comparing")
     first: Any = sources[0] if sources else None
-    return _families(cast("Any", first), asked) if isinstance(first, Mapping) else _runs(sources, asked)
+    logs = EXTENSIONS["logs"]()
+    return logs.compare_named(first, asked) if isinstance(first, Mapping) else logs.compare_unnamed(sources, asked)
 
 
 class CompareVerb(Protocol[OfTables, OfRuns]):
@@ -127,7 +127,7 @@ def compare(*sources: Any, **options: Any) -> Comparison | FamilyComparison | Ch
     sources
         Two tables, as for :func:`certcal.measure`. Or two results of :func:`certcal.measure` or :func:`certcal.bound`,
         without keywords. Or folders of runs, files of logs, or what was read from them
-        (:class:`~certcal.smoothing.Run`, its counts, a :class:`~certcal.smoothing.CertificationLog`, a
+        (:class:`~certcal.smoothing.Run`, its counts, a :class:`~certcal.lab.logs.CertificationLog`, a
         :class:`~certcal.smoothing.robustness.VoteRecord`). Or one mapping from names of families to such sources.
     key
         Of tables: a column of both that says which sample a row is. By default one called id or sample, where its
@@ -203,9 +203,7 @@ def compare(*sources: Any, **options: Any) -> Comparison | FamilyComparison | Ch
     families = {name: options.pop(name) for name in list(options) if name not in known}
     if len(sources) == 1 and isinstance(sources[0], Mapping):
         families, sources = {**cast("Mapping[str, Any]", sources[0]), **families}, ()
-    numbers = [
-        name for name, given in families.items() if any(isinstance(each, int | float) for each in _several(given))
-    ]
+    numbers = [name for name, given in families.items() if any(isinstance(each, int | float) for each in listed(given))]
     check_arguments(numbers, known[:-1])
     if families and sources:
         raise InputError("some sources belong to a family and some do not; name all of them, or none")
@@ -218,8 +216,8 @@ def _are_results(sources: Sequence[Any]) -> bool:
     if any(results) and not all(results):
         place = results.index(False)
         raise InputError(
-            f"source {place + 1} is {_kind(sources[place])}, and source {results.index(True) + 1} a result; compare "
-            "two of one kind"
+            f"source {place + 1} is {source_kind(sources[place])}, and source {results.index(True) + 1} a result; "
+            "compare two of one kind"
         )
     return any(results)
 
@@ -228,143 +226,43 @@ def are_tables(sources: Sequence[Any]) -> bool:
     """Whether tables of predictions are compared; a table beside a run or a log is refused."""
     if len(sources) < 2:
         return False
-    if [str(source) for source in sources if _is_path(source)].count("-") > 1:
+    if [str(source) for source in sources if is_path(source)].count("-") > 1:
         raise InputError("standard input is given twice and can be read once; give a file for the other")
-    kinds = [_kind(source) for source in sources]
-    if len(set(kinds)) > 1 and _TABLE in kinds:
-        other = next(place for place, kind in enumerate(kinds) if kind != _TABLE)
-        names = [str(source) if _is_path(source) else f"source {place + 1}" for place, source in enumerate(sources)]
+    kinds = [source_kind(source) for source in sources]
+    if len(set(kinds)) > 1 and TABLE in kinds:
+        other = next(place for place, kind in enumerate(kinds) if kind != TABLE)
+        names = [str(source) if is_path(source) else f"source {place + 1}" for place, source in enumerate(sources)]
         for source in sources:
-            if _is_path(source) and str(source) != "-":
+            if is_path(source) and str(source) != "-":
                 existing(Path(source), "run, log or table")
-        table = kinds.index(_TABLE)
-        raise InputError(f"{names[table]} is {_TABLE} and {names[other]} is {kinds[other]}; compare two of one kind")
-    return kinds[0] == _TABLE
+        table = kinds.index(TABLE)
+        raise InputError(f"{names[table]} is {TABLE} and {names[other]} is {kinds[other]}; compare two of one kind")
+    return kinds[0] == TABLE
 
 
-def _kind(source: Any) -> str:
+def source_kind(source: Any) -> str:
     """What a source is, as far as it says so without being read."""
     from certcal.smoothing import Run
 
-    if isinstance(source, Run) or (_is_path(source) and Path(source).is_dir()):
+    if isinstance(source, Run) or (is_path(source) and Path(source).is_dir()):
         return "a run"
-    if not _is_path(source):
+    if not is_path(source):
         named = any(hasattr(source, name) for name in ("columns", "__arrow_c_stream__"))
-        return _TABLE if named or isinstance(source, Predictions | Mapping) else "a log"
+        return TABLE if named or isinstance(source, Predictions | Mapping) else "a log"
     if not Path(source).exists() and str(source) != "-":
         return "a log"  # which will say that it is not there
     try:
         names = open_table(source).names
     except InputError:
         return "a log"  # which has its own reader
-    return "a log" if log_columns(names).keys() >= _LOG else _TABLE
+    return "a log" if log_columns(names).keys() >= _LOG else TABLE
 
 
-def _runs(sources: Sequence[Any], asked: CompareSettings) -> Comparison:
-    from certcal.smoothing.robustness import compare as compare_runs
-
-    if not sources:
-        raise InputError("there is nothing to compare; pass at least one run or log")
-    if asked.budgets:
-        raise InputError("other budgets are for families", argument="budgets", remedy="name the runs, as in NAME=RUN")
-    read, origins = _read(sources, asked)
-    level = _ALPHA if asked.alpha is None else asked.alpha
-    names = letters(len(read))
-    found = compare_runs(read, asked.radii or None, alpha=level, samples=asked.samples, names=names)
-    return replace(found, origins=dict(zip((run.name for run in found.runs), origins, strict=True)))
-
-
-def _families(families: Mapping[str, Any], asked: CompareSettings) -> FamilyComparison:
-    from certcal.smoothing.robustness import DEFAULT_BUDGETS, compare_families
-
-    listed = [(name, each) for name, several in families.items() for each in _several(several)]
-    read, origins = _read([source for _, source in listed], asked)
-    members: dict[str, list[Any]] = {name: [] for name in families}
-    paths: dict[str, list[str]] = {}
-    for (name, _), source, origin in zip(listed, read, origins, strict=True):
-        if origin in (same := paths.setdefault(f"{name} {float(source.sigma):g}", [])) and origin:
-            raise InputError(f"{name}={origin} is given twice; give each run once")
-        members[name].append(source)
-        same.append(origin)
-    found = compare_families(
-        members,
-        asked.radii or None,
-        alpha=_ALPHA if asked.alpha is None else asked.alpha,
-        settings=asked.budgets or DEFAULT_BUDGETS,
-        samples=asked.samples,
-    )
-    named = {name: several for name, several in paths.items() if any(several)}
-    own = {f"{name} #{i}": path for name, several in named.items() for i, path in enumerate(several, 1)}
-    whole = {
-        name: several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "")
-        for name, several in named.items()
-    }
-    return replace(found, origins={**own, **whole})
-
-
-def _several(sources: Any) -> Sequence[Any]:
+def listed(sources: Any) -> Sequence[Any]:
+    """One source or several as a list."""
     return cast("Sequence[Any]", sources) if isinstance(sources, list | tuple) else [sources]
 
 
-def letters(count: int) -> list[str]:
-    """Names for runs: A to Z, then A2, B2 and so on.
-
-    Examples
-    --------
-    >>> letters(3), letters(28)[-2:]
-    (['A', 'B', 'C'], ['A2', 'B2'])
-    """
-    alphabet = string.ascii_uppercase
-    return [alphabet[i % 26] + (str(i // 26 + 1) if i >= 26 else "") for i in range(count)]
-
-
-def _read(sources: Sequence[Any], asked: CompareSettings) -> tuple[list[Any], list[str]]:
-    """What holds votes, and the path of each; empty for what was in memory."""
-    from certcal.smoothing import Run, open_run
-
-    logs = sum(_is_path(source) and not Path(source).is_dir() for source in sources)
-    said = zip(_spread(asked.sigma, logs, "sigma"), _spread(asked.n, logs, "n"), strict=True)
-    read: list[Any] = []
-    for place, source in enumerate(sources):
-        if isinstance(source, Run):
-            read.append(source.counts())
-        elif not _is_path(source):
-            if not hasattr(source, "sigma"):
-                raise InputError(f"source {place + 1} is {type(source).__name__}; pass a run, a log or a VoteRecord")
-            read.append(source)
-        else:
-            read.append(open_run(source).counts() if Path(source).is_dir() else _log(Path(source), said, asked.alpha))
-    return read, [str(getattr(each, "path", "")) if not _is_path(each) else os.fspath(each) for each in sources]
-
-
-def _is_path(source: Any) -> bool:
+def is_path(source: Any) -> bool:
+    """Whether a source is the name of a file or folder."""
     return isinstance(source, str | os.PathLike)
-
-
-def _spread(values: Sequence[Any], logs: int, argument: str) -> list[Any]:
-    """One value for all logs, or one for each in their order."""
-    if not values:
-        return [None] * logs
-    if not logs:
-        raise InputError("it is for logs, and runs know their own", argument=argument, remedy="leave it out")
-    if len(values) not in (1, logs):
-        reason = f"{len(values)} values are given for {counted(logs, 'log')}"
-        raise InputError(reason, argument=argument, remedy="give one for all, or one for each in order")
-    return list(values) * (logs if len(values) == 1 else 1)
-
-
-def _log(path: Path, said: Iterator[tuple[float | None, int | None]], alpha: float | None) -> Any:
-    from certcal.smoothing import LogWarning, read_log
-
-    sigma, n = next(said)
-    existing(path, "run or log")
-    for argument, value in (("sigma", sigma), ("n", n)):
-        if value is None:
-            if _kind(path) == _TABLE:
-                remedy = "compare it with one other table, without names"
-                raise InputError(f"{path}: this is {_TABLE}, and runs and logs are compared here", remedy=remedy)
-            reason = f"{path}: a log does not say how it was certified"
-            raise InputError(reason, argument=argument, remedy="give its noise level and noise samples per input")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LogWarning)  # it is in the log's notes, which are shown
-        return read_log(path, sigma=cast("float", sigma), n=cast("int", n), alpha=alpha)

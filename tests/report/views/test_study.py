@@ -24,10 +24,10 @@ from certcal.lab.study import (
     overview,
     search,
 )
+from certcal.lab.study.review_view import chart, leading, table
 from certcal.report.charts import Band, Boxes, Heatmap, Line, Points, Segments
 from certcal.report.document import Details, Facts, Figures, Listing, Table, Text
 from certcal.report.numbers import between, brief
-from certcal.report.views.study import chart, leading, table
 from tests.report.parsed import assert_sound, data_of
 from tests.report.studied import boxes, lines, matrix, measurement_names, points, ranking, review
 

@@ -7,9 +7,11 @@ Each returns a feasible point, so its value is a lower bound of the worst case a
 from __future__ import annotations
 
 from certcal.lab.baselines._admm import GRID, ONE_SIZE_FITS_ALL, AdmmSettings, admm, admm_grid
-from certcal.lab.baselines._compare import ComparedMethod, brier_confidences, compare, prepare
+from certcal.lab.baselines._compare import brier_confidences, compare, prepare
 from certcal.lab.baselines._dece import dece_ascent
 from certcal.lab.baselines._problem import Baseline
+from certcal.lab.baselines.charts import admm_assignments, admm_constraints, admm_convergence
+from certcal.verbs.certification import ComparedMethod
 
 __all__ = [
     "GRID",
@@ -18,6 +20,9 @@ __all__ = [
     "Baseline",
     "ComparedMethod",
     "admm",
+    "admm_assignments",
+    "admm_constraints",
+    "admm_convergence",
     "admm_grid",
     "brier_confidences",
     "compare",

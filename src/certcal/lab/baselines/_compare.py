@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from certcal._base.checks import InputError
@@ -12,6 +11,7 @@ from certcal.claims import round_outward
 from certcal.lab.baselines._admm import GRID, admm
 from certcal.lab.baselines._dece import dece_ascent
 from certcal.lab.baselines._problem import Baseline, check_problem, plain_error
+from certcal.verbs.certification import ComparedMethod
 from certcal.worst_case import calibration_error
 
 
@@ -57,44 +57,6 @@ METHODS: dict[str, tuple[bool, Callable[..., Any]]] = {
     "dECE ascent": (False, dece_ascent),
     "Brier confidences": (False, brier_confidences),
 }
-
-
-@dataclass(frozen=True)
-class ComparedMethod:
-    """What one way of finding the worst calibration error found, and how long it took.
-
-    Attributes
-    ----------
-    name
-        The method.
-    value
-        What it found.
-    text
-        The value, rounded up when no confidences exceed it and down when some reach it.
-    seconds
-        How long it took.
-    is_exact
-        Whether no confidences inside the intervals exceed the value.
-    """
-
-    name: str
-    value: float
-    text: str
-    seconds: float
-    is_exact: bool
-
-    @property
-    def sentence(self) -> str:
-        """What is known of the worst case by this method."""
-        if self.is_exact:
-            return f"no confidences inside the given intervals have a calibration error above {self.text}."
-        return f"some confidences inside the given intervals have a calibration error of at least {self.text}."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        side = "upper" if self.is_exact else "lower"
-        document = {"method": self.name, "value": self.value, "text": self.text, "side": side}
-        return {**document, "seconds": self.seconds, "sentence": self.sentence}
 
 
 def prepare() -> None:

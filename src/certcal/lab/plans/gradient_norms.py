@@ -17,12 +17,12 @@ from certcal._base.text import capital, counted, three_digits
 from certcal.attacks import Target
 from certcal.binning import assign, equal_width_edges
 from certcal.data import Inputs
-from certcal.lab.training._acr import SphereNoise, label_votes
-from certcal.lab.training._parts import TrainingParts, parts_of
-from certcal.lab.training._prepare import fitted
-from certcal.lab.training._recipe import Recipe
-from certcal.lab.training._schedules import finest, generator_of, moment
-from certcal.lab.training._step import Workshop, read, some_of
+from certcal.lab.training import Recipe
+from certcal.lab.training.acr import SphereNoise, label_votes
+from certcal.lab.training.parts import TrainingParts, parts_of
+from certcal.lab.training.prepare import fitted
+from certcal.lab.training.schedules import finest, generator_of, moment
+from certcal.lab.training.step import Workshop, read, some_of
 from certcal.models.devices import resolve, torch_threads
 from certcal.models.protocol import Outputs
 

@@ -66,7 +66,7 @@ class StudyOverview(Result):
     <StudyOverview of table: 2 models, 1 data set, 2 rows measured>
     """
 
-    view: ClassVar[str] = "certcal.report.views.study_table"
+    view: ClassVar[str] = "certcal.lab.study.overview_view"
     forms: ClassVar[Sequence[str]] = (*Result.forms, *_TABLE)
 
     table: StudyTable

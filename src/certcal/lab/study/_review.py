@@ -127,7 +127,7 @@ class StudyReview(Result):
     1,a and b,0.25,0.125,0.5,9,
     """
 
-    view: ClassVar[str] = "certcal.report.views.study"
+    view: ClassVar[str] = "certcal.lab.study.review_view"
 
     answers: tuple[Answer, ...]
     charts: tuple[Chart, ...]

@@ -101,7 +101,7 @@ class StudySearch(Result):
     accuracy,best,0.75,,0.0,,,1,b
     """
 
-    view: ClassVar[str] = "certcal.report.views.study_search"
+    view: ClassVar[str] = "certcal.lab.study.search_view"
 
     rows: tuple[SearchRow, ...]
     oracle: tuple[SearchRow, ...]

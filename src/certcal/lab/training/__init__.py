@@ -5,17 +5,17 @@ Importing this room needs torch: ``pip install 'certcal[torch]'``.
 
 from __future__ import annotations
 
-from certcal._base.training_methods import METHODS
+from certcal.lab.training_methods import METHODS
 
 try:
     # Each of these is the objective of a method, and names its entry.
-    from certcal.lab.training import _acr, _calibrated, _catrs, _consistency, _macer, _smoothmix  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    from certcal.lab.training import _calibrated, _catrs, _consistency, _macer, _smoothmix, acr  # noqa: F401  # pyright: ignore[reportUnusedImport]
     from certcal.lab.training._calibrated import PerturbedLoss
     from certcal.lab.training._log import export_events, read_log
     from certcal.lab.training._loop import Diverged, Trained, TrainingProgress, train
-    from certcal.lab.training._parts import Judged, Objective, SelectionWarning, View
     from certcal.lab.training._recipe import Recipe, constants_of, presets, recipe
-    from certcal.lab.training._schedules import Moment, moment
+    from certcal.lab.training.parts import Judged, Objective, SelectionWarning, View
+    from certcal.lab.training.schedules import Moment, moment
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "safetensors"):
         raise

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from certcal.lab.training._schedules import seed_of
+from certcal.lab.training.schedules import seed_of
 
 AUGMENTATIONS = ("none", "flip", "crop", "crop+flip", "resized-crop+flip")
 # Pixels added on every side before an image is cut back to its size: Cohen et al. (2019)'s code for CIFAR-10.

@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from certcal._base.checks import InputError, positive, whole_number
 from certcal.attacks.ball import wide
-from certcal.lab.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View
 from certcal.lab.training._recipe import Recipe, real_number
+from certcal.lab.training.parts import Constants, GaussianNoise, Judged, TrainingParts, View
 
 NODES = 32
 

@@ -12,9 +12,9 @@ from certcal._base.checks import positive
 from certcal.attacks import Ball, Target
 from certcal.attacks.ascent import ascend, step_length
 from certcal.attacks.ball import Norm
-from certcal.lab.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training._schedules import Moment, drawn, finest
+from certcal.lab.training.parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
+from certcal.lab.training.schedules import Moment, drawn, finest
 
 
 @dataclass(frozen=True)

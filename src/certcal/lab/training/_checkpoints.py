@@ -29,7 +29,7 @@ from certcal._base.text import reason
 from certcal.data import Inputs
 from certcal.lab.training._log import LOG, append, rewrite
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training._step import Optimiser, Place, StepResult, Workshop, all_finite, restore
+from certcal.lab.training.step import Optimiser, Place, StepResult, Workshop, all_finite, restore
 from certcal.models.devices import described
 from certcal.models.fingerprint import weights_digest
 from certcal.models.networks import Network, save_weights

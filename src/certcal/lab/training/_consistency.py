@@ -8,8 +8,8 @@ from functools import partial
 
 from torch.nn import functional
 
-from certcal.lab.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 from certcal.lab.training._recipe import Loss, Recipe, real_number
+from certcal.lab.training.parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 
 
 @dataclass(frozen=True)

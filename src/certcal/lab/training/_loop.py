@@ -25,12 +25,12 @@ from certcal._base.text import counted
 from certcal.attacks import Target
 from certcal.data import Inputs
 from certcal.lab.training._checkpoints import RunFolder, TrainingState, opened, save_model
-from certcal.lab.training._parts import Look, SelectionWarning, lost_classes, parts_of, selected
-from certcal.lab.training._prepare import Start, check_trainable, fitted, given
 from certcal.lab.training._processes import ProcessCrew, joined
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training._schedules import Moment, batches_of, drawn, generator_of, moment, order_of
-from certcal.lab.training._step import StepResult, Workshop
+from certcal.lab.training.parts import Look, SelectionWarning, lost_classes, parts_of, selected
+from certcal.lab.training.prepare import Start, check_trainable, fitted, given
+from certcal.lab.training.schedules import Moment, batches_of, drawn, generator_of, moment, order_of
+from certcal.lab.training.step import StepResult, Workshop
 from certcal.metrics import ece
 from certcal.models.devices import is_out_of_memory, resolve, torch_threads
 from certcal.models.protocol import Outputs

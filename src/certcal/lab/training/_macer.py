@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from certcal._base.checks import InputError, positive
-from certcal.lab.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 from certcal.lab.training._recipe import Loss, Recipe, epochs_number, real_number
-from certcal.lab.training._schedules import finest
+from certcal.lab.training.parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
+from certcal.lab.training.schedules import finest
 
 # Below this, the derivative of Φ⁻¹ leaves the type's range; Φ⁻¹(1e-300) is -37, Φ⁻¹(1e-36) is -12.6.
 _LEAST = {torch.float64: 1e-300, torch.float32: 1e-36}

@@ -20,7 +20,7 @@ from torch import Tensor, distributed, nn
 from certcal._base.checks import InputError
 from certcal.lab.training._checkpoints import TrainingState
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training._step import Numbered, Place, StepResult, Workshop, all_finite, read, restore
+from certcal.lab.training.step import Numbered, Place, StepResult, Workshop, all_finite, read, restore
 from certcal.models.devices import resolve
 
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from certcal._base.checks import InputError, choice, whole_number
 from certcal._base.text import did_you_mean
-from certcal._base.training_methods import METHODS, Method, method_named
 from certcal.attacks import ADVERSARIES, Ball
 from certcal.attacks.ball import NORMS, Norm
 from certcal.lab.training._augment import AUGMENTATIONS
-from certcal.lab.training._parts import LOSSES, Constants
+from certcal.lab.training.parts import LOSSES, Constants
+from certcal.lab.training_methods import METHODS, Method, method_named
 
 Loss = Literal["smoothed", "draws"]
 Optimiser = Literal["sgd", "adam"]

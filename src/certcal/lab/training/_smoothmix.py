@@ -13,9 +13,9 @@ from certcal._base.checks import InputError, positive
 from certcal.attacks import Ball, Target
 from certcal.attacks.ascent import ascend
 from certcal.attacks.ball import LONGEST
-from certcal.lab.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 from certcal.lab.training._recipe import Recipe, epochs_number
-from certcal.lab.training._schedules import Moment, drawn, warmed
+from certcal.lab.training.parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
+from certcal.lab.training.schedules import Moment, drawn, warmed
 
 
 @dataclass(frozen=True)

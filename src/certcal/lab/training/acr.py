@@ -16,10 +16,10 @@ from certcal.attacks import Target
 from certcal.attacks.ball import NORMS, Norm
 from certcal.attacks.sphere import checked_length, sphere_attack
 from certcal.bounds.concentration import clopper_pearson
-from certcal.lab.training._parts import Constants, GaussianNoise, Look, Noise, TrainingParts, objective_of
 from certcal.lab.training._recipe import MOST_EPOCHS, Recipe, float_or_nan
-from certcal.lab.training._schedules import Moment, drawn
-from certcal.lab.training._step import ReadInputs, some_of
+from certcal.lab.training.parts import Constants, GaussianNoise, Look, Noise, TrainingParts, objective_of
+from certcal.lab.training.schedules import Moment, drawn
+from certcal.lab.training.step import ReadInputs, some_of
 
 # Rows that the network gets at a time.
 _ROWS = 500

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability
 from certcal._base.text import capital
-from certcal.smoothing._counts import Counts
-from certcal.smoothing.robustness._accuracy import AccuracyCurve, best_accuracy
-from certcal.smoothing.robustness._budgets import DEFAULT_BUDGETS, check_settings, setting_tables
-from certcal.smoothing.robustness._calibration import CertifiedCalibration, certified_calibration
-from certcal.smoothing.robustness._chance import Chance, chance
-from certcal.smoothing.robustness._compare import (
+from certcal.lab.logs._budgets import DEFAULT_BUDGETS, check_settings, setting_tables
+from certcal.lab.logs._calibration import CertifiedCalibration, certified_calibration
+from certcal.lab.logs._chance import Chance, chance
+from certcal.lab.logs._compare import (
     Compared,
     Comparison,
     RunFamily,
@@ -29,10 +27,12 @@ from certcal.smoothing.robustness._compare import (
     gathered,
     notes_of,
 )
-from certcal.smoothing.robustness._graph import DominanceGraph, graph_of_best, graph_of_shares
-from certcal.smoothing.robustness._repeats import RepeatedRuns, pooled
-from certcal.smoothing.robustness._samples import check_same_samples, on_common_samples
-from certcal.smoothing.robustness._votes import VoteRecord, as_record, named
+from certcal.lab.logs._graph import DominanceGraph, graph_of_best, graph_of_shares
+from certcal.lab.logs._repeats import RepeatedRuns, pooled
+from certcal.lab.logs._samples import check_same_samples, on_common_samples
+from certcal.smoothing import Counts
+from certcal.smoothing.robustness.accuracy import AccuracyCurve, best_accuracy
+from certcal.smoothing.robustness.votes import VoteRecord, as_record, named
 
 LEVEL = 0.05
 _WHERE = ("draws", "alpha", "radius", "p", "other")

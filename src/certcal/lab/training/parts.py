@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from certcal._base.training_methods import METHODS
 from certcal.attacks import ADVERSARIES, Adversary, Found, Target
-from certcal.lab.training._schedules import Moment, drawn, generator_of
+from certcal.lab.training.schedules import Moment, drawn, generator_of
+from certcal.lab.training_methods import METHODS
 
 if TYPE_CHECKING:
     from certcal.lab.training._recipe import Recipe
@@ -41,6 +41,7 @@ class GaussianNoise:
     def __call__(
         self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
     ) -> Tensor | None:
+        """Noise (draws, n, …), or None while σ is 0."""
         if moment.sigma == 0:
             return None
         return drawn(torch.randn, (self.draws, *inputs.shape), generator, inputs).mul_(moment.sigma)
@@ -169,6 +170,7 @@ class SmoothedCrossEntropy:
     """Cross entropy of the average over the draws: equation (7) of Emde et al."""
 
     def __call__(self, view: View) -> Judged:
+        """Judge the averages."""
         log_probabilities = view.target.log_probabilities(view.found.inputs)
         return Judged(functional.nll_loss(log_probabilities, view.labels), log_probabilities)
 
@@ -178,6 +180,7 @@ class MeanCrossEntropy:
     """Mean over the draws of their cross entropies, an upper bound of the average's: Salman et al. (2019)'s code."""
 
     def __call__(self, view: View) -> Judged:
+        """Judge every draw."""
         every = view.target.draw_log_probabilities(view.found.inputs)
         loss = functional.nll_loss(every.flatten(0, 1), view.labels.repeat(every.shape[0]))
         return Judged(loss, mean_log(every))
@@ -198,6 +201,7 @@ class MixedLoss:
     sums: bool = False
 
     def __call__(self, view: View) -> Judged:
+        """Judge the batch, with the adversary's calibration error where it has one."""
         judged = self.entropy(view)
         if view.found.calibration is None:
             return judged

@@ -23,7 +23,7 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, confidences, same_length, share
 from certcal._base.json import PlainValues
 from certcal.claims import short_text
-from certcal.smoothing.robustness._dominance import FIRST, NEITHER, SECOND, Stretch
+from certcal.lab.logs._dominance import FIRST, NEITHER, SECOND, Stretch
 
 OPEN = "open"
 

@@ -21,7 +21,7 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, correctness, same_length, shortened, to_numpy, whole_number
 from certcal._base.json import PlainValues
 from certcal.claims import short_text
-from certcal.smoothing.robustness._votes import vote_radii
+from certcal.smoothing.robustness.votes import vote_radii
 
 # What stands beside every average certified radius.
 WARNING = (

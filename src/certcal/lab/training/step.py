@@ -17,9 +17,9 @@ from certcal._base.checks import InputError
 from certcal.attacks import Adversary, Ball, Found, Target
 from certcal.data import Rows
 from certcal.lab.training._augment import augmented
-from certcal.lab.training._parts import Judged, TrainingParts, View, parts_of
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training._schedules import Moment, generator_of, moment, seed_of
+from certcal.lab.training.parts import Judged, TrainingParts, View, parts_of
+from certcal.lab.training.schedules import Moment, generator_of, moment, seed_of
 from certcal.models.protocol import Outputs
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from certcal._base.checks import InputError, failure_probability, noise_level, w
 from certcal._base.durable import open_regular
 from certcal._base.files import path_of
 from certcal.data import LOG, log_columns
-from certcal.smoothing.robustness._votes import VoteRecord, certifying_probability, smallest_votes
+from certcal.smoothing.robustness.votes import VoteRecord, certifying_probability, smallest_votes
 
 COLUMNS = tuple(LOG)
 # Columns in which some logs give the votes for the chosen class.
@@ -318,9 +318,9 @@ def _parse(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
 def _other_form(header: Sequence[str]) -> str:
     """Which function reads a published file of another form, if it is one."""
     if header == ["x", "y"] or (len(header) == 2 and all(_is_number(each) for each in header)):
-        return "; this is a curve, which certcal.smoothing.read_curve reads"
+        return "; this is a curve, which certcal.lab.logs.read_curve reads"
     if any(name.startswith("exp_cdf_") for name in header):
-        return "; these are certified confidences, which certcal.smoothing.read_confidence_log reads"
+        return "; these are certified confidences, which certcal.lab.logs.read_confidence_log reads"
     return ""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, choice
 from certcal._base.text import counted
-from certcal.smoothing.robustness._votes import VoteRecord
+from certcal.smoothing.robustness.votes import VoteRecord
 
 SAMPLES = ("all", "common")
 # How many runs a sentence names.

@@ -16,9 +16,10 @@ from certcal._base.checks import InputError, shortened
 from certcal._base.progress import SILENT, Progress
 from certcal._base.settings import Settings, setting, takes
 from certcal._base.text import counted
+from certcal.lab.logs import check_same_samples, on_common_samples
 from certcal.result import Result
 from certcal.smoothing import CONFIDENCES, DEFAULT_KIND, Certificates, Counts, Run, certificates, open_run
-from certcal.smoothing.robustness import VoteRecord, check_same_samples, on_common_samples
+from certcal.smoothing.robustness import VoteRecord
 from certcal.verbs.certification import radius_text
 from certcal.verdict import Candidate
 from certcal.worst_case import brier_score, calibration_error
@@ -165,7 +166,7 @@ class ModelChoice(Result):
         Which samples were left out, if not all runs have the same.
     """
 
-    view: ClassVar[str] = "certcal.report.views.model_choice"
+    view: ClassVar[str] = "certcal.lab.choose_view"
 
     methods: tuple[str, ...]
     models: tuple[CertifiedModel, ...]

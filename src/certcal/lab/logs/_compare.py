@@ -18,8 +18,14 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability
 from certcal._base.json import PlainValues
 from certcal.claims import short_text
+from certcal.lab.logs._budgets import SettingTable
+from certcal.lab.logs._calibration import CertifiedCalibration, certified_calibration
+from certcal.lab.logs._dominance import Dominance, dominance_table
+from certcal.lab.logs._graph import DominanceGraph
+from certcal.lab.logs._repeats import RepeatedRuns
+from certcal.lab.logs._samples import differing, on_common_samples
 from certcal.result import Result
-from certcal.smoothing.robustness._accuracy import (
+from certcal.smoothing.robustness.accuracy import (
     AccuracyCurve,
     AccuracySteps,
     AverageCertifiedRadius,
@@ -30,14 +36,8 @@ from certcal.smoothing.robustness._accuracy import (
     check_at,
     trivial_average_radius,
 )
-from certcal.smoothing.robustness._budgets import SettingTable
-from certcal.smoothing.robustness._calibration import CertifiedCalibration, certified_calibration
-from certcal.smoothing.robustness._distribution import PaDistribution
-from certcal.smoothing.robustness._dominance import Dominance, dominance_table
-from certcal.smoothing.robustness._graph import DominanceGraph
-from certcal.smoothing.robustness._repeats import RepeatedRuns
-from certcal.smoothing.robustness._samples import differing, on_common_samples
-from certcal.smoothing.robustness._votes import VoteRecord, as_record
+from certcal.smoothing.robustness.distribution import PaDistribution
+from certcal.smoothing.robustness.votes import VoteRecord, as_record
 
 _MOST_RADII = 12
 
@@ -159,7 +159,7 @@ class Comparison(Result):
     ([('0.5000', '0.5000'), ('1.0000', '0.0000')], (('even',), ('trivial',)), 'neither')
     """
 
-    view: ClassVar[str] = "certcal.report.views.comparison"
+    view: ClassVar[str] = "certcal.lab.logs.view"
 
     families: tuple[RunFamily, ...]
     best: BestCurve

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 from certcal._base.checks import InputError, failure_probability, whole_number
 from certcal._base.json import PlainValues
 from certcal.claims import short_text
-from certcal.smoothing.robustness._distribution import MOST_DRAWS, ConvertedAccuracy
+from certcal.smoothing.robustness.distribution import MOST_DRAWS, ConvertedAccuracy
 
 if TYPE_CHECKING:
-    from certcal.smoothing.robustness._compare import Compared
+    from certcal.lab.logs._compare import Compared
 
 DEFAULT_BUDGETS = ((100, 0.01), (1_000, 0.001), (100_000, 0.001))
 
@@ -58,7 +58,8 @@ class SettingTable:
 
     Examples
     --------
-    >>> from certcal.smoothing.robustness import VoteRecord, compare
+    >>> from certcal.lab.logs import compare
+    >>> from certcal.smoothing.robustness import VoteRecord
     >>> run = compare([VoteRecord.of([100, 85, 40], 100, [1, 1, 1], sigma=1.0, name="a")], at=[0.5, 2.5]).runs
     >>> few, many = setting_tables({1.0: [("a", run[0])]}, [(100, 0.01), (100_000, 0.001)])
     >>> few.rows[0][1].p.tolist(), few.rows[0][1].lower.round(4).tolist(), few.resolved

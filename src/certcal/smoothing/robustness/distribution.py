@@ -20,8 +20,8 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability, noise_level, to_numpy, whole_number
 from certcal._base.json import PlainValues
 from certcal.claims import short_text
-from certcal.smoothing.robustness._accuracy import check_at
-from certcal.smoothing.robustness._votes import as_record, certifying_probability, smallest_votes, votes_tail
+from certcal.smoothing.robustness.accuracy import check_at
+from certcal.smoothing.robustness.votes import as_record, certifying_probability, smallest_votes, votes_tail
 
 MOST_DRAWS = 2**53
 
@@ -85,7 +85,8 @@ class Convertible(ABC):
     sigma: float
 
     @abstractmethod
-    def survival(self, p: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def survival(self, p: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Share of samples with p_A at least p: at least, and at most."""
 
     def certified_accuracy(self, at: Any, *, n: int, alpha: float = 0.001) -> ConvertedAccuracy:
         """Certified accuracy at any radius, number of draws and level, without new draws."""

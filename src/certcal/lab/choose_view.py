@@ -27,7 +27,7 @@ from certcal.report.names import CALIBRATION_ERROR
 from certcal.verbs.certification import radius_text
 
 if TYPE_CHECKING:
-    from certcal.verbs.choose import CertifiedModel, ChosenAt, ModelChoice
+    from certcal.lab.choose import CertifiedModel, ChosenAt, ModelChoice
 
 _MOST_LINES = 12
 _RULE = (

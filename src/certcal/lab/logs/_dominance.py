@@ -26,8 +26,8 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, whole_number
 from certcal._base.json import PlainValues
 from certcal.claims import short_text
-from certcal.smoothing.robustness._distribution import PaDistribution, steps
-from certcal.smoothing.robustness._votes import vote_radii
+from certcal.smoothing.robustness.distribution import PaDistribution, steps
+from certcal.smoothing.robustness.votes import vote_radii
 
 FIRST, SECOND, NEITHER, EQUAL, UNCLEAR = "first", "second", "neither", "equal", "unclear"
 

@@ -17,9 +17,8 @@ from certcal._base.checks import InputError
 from certcal._base.json import PlainValues, plain
 from certcal._base.text import counted
 from certcal.claims import short_text
-from certcal.smoothing.robustness._chance import OPEN, Chance
-from certcal.smoothing.robustness._distribution import PaDistribution
-from certcal.smoothing.robustness._dominance import (
+from certcal.lab.logs._chance import OPEN, Chance
+from certcal.lab.logs._dominance import (
     FIRST,
     NEITHER,
     SECOND,
@@ -31,6 +30,7 @@ from certcal.smoothing.robustness._dominance import (
     just_above,
     open_to,
 )
+from certcal.smoothing.robustness.distribution import PaDistribution
 
 Edge = tuple[str, str]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certcal._base.json import PlainValues
-from certcal.smoothing._counts import Counts
-from certcal.smoothing.robustness._accuracy import check_at
+from certcal.smoothing import Counts
+from certcal.smoothing.robustness.accuracy import check_at
 
 if TYPE_CHECKING:
     from certcal.worst_case import CertifiedSummary
@@ -60,7 +60,7 @@ def certified_calibration(
     alpha
         Probability with which the certificate of a sample may fail.
     """
-    from certcal.smoothing._certificates import certificates
+    from certcal.smoothing import certificates
 
     runs = [(name, source) for name, source in sources if isinstance(source, Counts)]
     if not runs:

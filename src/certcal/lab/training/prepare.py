@@ -19,7 +19,7 @@ from certcal._base.text import reason
 from certcal.attacks.subject import check_box, single_precision
 from certcal.data import Inputs
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training._step import ReadInputs, Workshop
+from certcal.lab.training.step import ReadInputs, Workshop
 from certcal.models.networks.weights import fitting, tensors_and_marks
 from certcal.models.protocol import Outputs, declared
 

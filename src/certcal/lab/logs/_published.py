@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, noise_level
-from certcal.smoothing._logs import ABSTAINED, tab_lines
+from certcal.lab.logs._log import ABSTAINED, tab_lines
 from certcal.smoothing.robustness import AccuracyCurve, PaPoints, certified_accuracy, from_curve
-from certcal.smoothing.robustness._accuracy import check_at
+from certcal.smoothing.robustness.accuracy import check_at
 
 _PREFIX, _PLAIN = "exp_cdf_", "exp_"
 

@@ -28,7 +28,8 @@ from certcal.report.document import NOTHING, Block, Cell, Column, Figures, Headi
 from certcal.report.numbers import percent_of
 
 if TYPE_CHECKING:
-    from certcal.smoothing.robustness import AccuracySteps, CertifiedCalibration, Comparison
+    from certcal.lab.logs import CertifiedCalibration, Comparison
+    from certcal.smoothing.robustness import AccuracySteps
     from certcal.worst_case import CertifiedSummary
 
 MOST_DRAWN = 3 * MOST_SERIES

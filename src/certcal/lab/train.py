@@ -14,9 +14,9 @@ from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
 from certcal._base.settings import Settings, counted_from_one, setting
 from certcal._base.text import counted, distance_text, duration
-from certcal._base.training_methods import method_named
 from certcal.claims import Estimate, settings_texts
 from certcal.data import DataSettings, Inputs, Parts, open_inputs, read_split
+from certcal.lab.training_methods import method_named
 from certcal.result import Curves, Result
 
 if TYPE_CHECKING:

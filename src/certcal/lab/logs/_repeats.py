@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from certcal._base.checks import InputError
-from certcal.smoothing.robustness._votes import NamedLog, as_record
+from certcal.smoothing.robustness.votes import NamedLog, as_record
 
 if TYPE_CHECKING:
-    from certcal.smoothing.robustness._compare import Compared
+    from certcal.lab.logs._compare import Compared
 
 
 class Spread(NamedTuple):
@@ -54,7 +54,8 @@ class RepeatedRuns:
 
     Examples
     --------
-    >>> from certcal.smoothing.robustness import VoteRecord, compare_families
+    >>> from certcal.lab.logs import compare_families
+    >>> from certcal.smoothing.robustness import VoteRecord
     >>> one, two = (VoteRecord.of(votes, 100, [1, 1], sigma=1.0) for votes in ([100, 90], [100, 100]))
     >>> (repeated,) = compare_families({"gaussian": [one, two]}, at=[1.0]).repeats
     >>> repeated.accuracies[0].mean, round(repeated.accuracies[0].deviation, 4)

@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital, counted
 from certcal.claims import in_full, short_text
+from certcal.lab.logs import FamilyComparison, gathered, just_above
+from certcal.lab.logs._calibration_view import (
+    MOST_DRAWN,
+    Curve,
+    budgets,
+    calibration,
+    calibration_table,
+    curve_charts,
+    grouped,
+)
 from certcal.report.charts import MOST_SERIES, Chart, Graph, percent
 from certcal.report.document import (
     NOTHING,
@@ -28,19 +38,10 @@ from certcal.report.document import (
 )
 from certcal.report.numbers import number
 from certcal.report.p_a import P_A, QUANTILES, SHARES, PaLine, p_a_chart, share_text
-from certcal.report.views.families import (
-    MOST_DRAWN,
-    Curve,
-    budgets,
-    calibration,
-    calibration_table,
-    curve_charts,
-    grouped,
-)
-from certcal.smoothing.robustness import WARNING, FamilyComparison, gathered, just_above
+from certcal.smoothing.robustness import WARNING
 
 if TYPE_CHECKING:
-    from certcal.smoothing.robustness import Compared, Comparison, DominanceGraph, RunFamily, Spread
+    from certcal.lab.logs import Compared, Comparison, DominanceGraph, RunFamily, Spread
 
 _ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
 _CERTIFIED = (

@@ -1,0 +1,50 @@
+"""Runs and published logs beside each other: training methods, dominance, budgets, sampling error."""
+
+from __future__ import annotations
+
+from certcal.lab.logs._budgets import DEFAULT_BUDGETS, Budget, SettingTable
+from certcal.lab.logs._calibration import CertifiedCalibration
+from certcal.lab.logs._chance import Chance, chance
+from certcal.lab.logs._compare import Compared, Comparison, RunFamily, compare, gathered
+from certcal.lab.logs._dominance import Dominance, Stretch, dominance, dominance_table, just_above
+from certcal.lab.logs._families import FamilyComparison, compare_families
+from certcal.lab.logs._graph import DominanceGraph
+from certcal.lab.logs._log import CertificationLog, LogWarning, read_log
+from certcal.lab.logs._published import ConfidenceLog, read_confidence_log, read_curve
+from certcal.lab.logs._repeats import RepeatedRuns, Spread
+from certcal.lab.logs._samples import check_same_samples, on_common_samples
+from certcal.lab.logs._sources import compare_named, compare_unnamed
+
+__all__ = [
+    "DEFAULT_BUDGETS",
+    "Budget",
+    "CertificationLog",
+    "CertifiedCalibration",
+    "Chance",
+    "Compared",
+    "Comparison",
+    "ConfidenceLog",
+    "Dominance",
+    "DominanceGraph",
+    "FamilyComparison",
+    "LogWarning",
+    "RepeatedRuns",
+    "RunFamily",
+    "SettingTable",
+    "Spread",
+    "Stretch",
+    "chance",
+    "check_same_samples",
+    "compare",
+    "compare_families",
+    "compare_named",
+    "compare_unnamed",
+    "dominance",
+    "dominance_table",
+    "gathered",
+    "just_above",
+    "on_common_samples",
+    "read_confidence_log",
+    "read_curve",
+    "read_log",
+]

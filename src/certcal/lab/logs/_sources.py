@@ -1,0 +1,117 @@
+"""Folders of runs and files of logs, read and compared."""
+
+from __future__ import annotations
+
+import os
+import string
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from certcal._base.checks import InputError
+from certcal._base.text import counted
+from certcal.data import existing
+from certcal.lab.logs._budgets import DEFAULT_BUDGETS
+from certcal.lab.logs._compare import Comparison, compare
+from certcal.lab.logs._families import FamilyComparison, compare_families
+from certcal.lab.logs._log import LogWarning, read_log
+from certcal.smoothing import Run, open_run
+from certcal.verbs.compare import TABLE, CompareSettings, is_path, listed, source_kind
+
+_ALPHA = 0.001
+
+
+def compare_unnamed(sources: Sequence[Any], asked: CompareSettings) -> Comparison:
+    if not sources:
+        raise InputError("there is nothing to compare; pass at least one run or log")
+    if asked.budgets:
+        raise InputError("other budgets are for families", argument="budgets", remedy="name the runs, as in NAME=RUN")
+    read, origins = _read(sources, asked)
+    level = _ALPHA if asked.alpha is None else asked.alpha
+    names = letters(len(read))
+    found = compare(read, asked.radii or None, alpha=level, samples=asked.samples, names=names)
+    return replace(found, origins=dict(zip((run.name for run in found.runs), origins, strict=True)))
+
+
+def compare_named(families: Mapping[str, Any], asked: CompareSettings) -> FamilyComparison:
+    named_sources = [(name, each) for name, several in families.items() for each in listed(several)]
+    read, origins = _read([source for _, source in named_sources], asked)
+    members: dict[str, list[Any]] = {name: [] for name in families}
+    paths: dict[str, list[str]] = {}
+    for (name, _), source, origin in zip(named_sources, read, origins, strict=True):
+        if origin in (same := paths.setdefault(f"{name} {float(source.sigma):g}", [])) and origin:
+            raise InputError(f"{name}={origin} is given twice; give each run once")
+        members[name].append(source)
+        same.append(origin)
+    found = compare_families(
+        members,
+        asked.radii or None,
+        alpha=_ALPHA if asked.alpha is None else asked.alpha,
+        settings=asked.budgets or DEFAULT_BUDGETS,
+        samples=asked.samples,
+    )
+    named = {name: several for name, several in paths.items() if any(several)}
+    own = {f"{name} #{i}": path for name, several in named.items() for i, path in enumerate(several, 1)}
+    whole = {
+        name: several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "")
+        for name, several in named.items()
+    }
+    return replace(found, origins={**own, **whole})
+
+
+def letters(count: int) -> list[str]:
+    """Names for runs: A to Z, then A2, B2 and so on.
+
+    Examples
+    --------
+    >>> letters(3), letters(28)[-2:]
+    (['A', 'B', 'C'], ['A2', 'B2'])
+    """
+    alphabet = string.ascii_uppercase
+    return [alphabet[i % 26] + (str(i // 26 + 1) if i >= 26 else "") for i in range(count)]
+
+
+def _read(sources: Sequence[Any], asked: CompareSettings) -> tuple[list[Any], list[str]]:
+    """What holds votes, and the path of each; empty for what was in memory."""
+    logs = sum(is_path(source) and not Path(source).is_dir() for source in sources)
+    said = zip(_spread(asked.sigma, logs, "sigma"), _spread(asked.n, logs, "n"), strict=True)
+    read: list[Any] = []
+    for place, source in enumerate(sources):
+        if isinstance(source, Run):
+            read.append(source.counts())
+        elif not is_path(source):
+            if not hasattr(source, "sigma"):
+                raise InputError(f"source {place + 1} is {type(source).__name__}; pass a run, a log or a VoteRecord")
+            read.append(source)
+        else:
+            read.append(open_run(source).counts() if Path(source).is_dir() else _log(Path(source), said, asked.alpha))
+    return read, [str(getattr(each, "path", "")) if not is_path(each) else os.fspath(each) for each in sources]
+
+
+def _spread(values: Sequence[Any], logs: int, argument: str) -> list[Any]:
+    """One value for all logs, or one for each in their order."""
+    if not values:
+        return [None] * logs
+    if not logs:
+        raise InputError("it is for logs, and runs know their own", argument=argument, remedy="leave it out")
+    if len(values) not in (1, logs):
+        reason = f"{len(values)} values are given for {counted(logs, 'log')}"
+        raise InputError(reason, argument=argument, remedy="give one for all, or one for each in order")
+    return list(values) * (logs if len(values) == 1 else 1)
+
+
+def _log(path: Path, said: Iterator[tuple[float | None, int | None]], alpha: float | None) -> Any:
+    sigma, n = next(said)
+    existing(path, "run or log")
+    for argument, value in (("sigma", sigma), ("n", n)):
+        if value is None:
+            if source_kind(path) == TABLE:
+                remedy = "compare it with one other table, without names"
+                raise InputError(f"{path}: this is {TABLE}, and runs and logs are compared here", remedy=remedy)
+            reason = f"{path}: a log does not say how it was certified"
+            raise InputError(reason, argument=argument, remedy="give its noise level and noise samples per input")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LogWarning)  # it is in the log's notes, which are shown
+        return read_log(path, sigma=cast("float", sigma), n=cast("int", n), alpha=alpha)
