@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from certcal._base.checks import InputError, choice
 from certcal._base.csv import CsvWriter
 from certcal._base.files import refuse_overwriting, write_bytes
-from certcal._base.json import as_text, for_json
+from certcal._base.json import PlainValues, as_text, for_json
 from certcal.verdict import Candidate, Requirement, Verdict, judge
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Command(str):
     __slots__ = ()
 
 
-class Result(ABC):
+class Result(PlainValues, ABC):
     """One answer. Everything that is printed, written or drawn of it is derived from here.
 
     A result is frozen. ``print(result)`` shows it as a terminal does, notebooks show its page, ``save`` writes it in
@@ -57,17 +57,18 @@ class Result(ABC):
     # Endings of the files that :meth:`save` writes.
     forms: ClassVar[Sequence[str]] = (*PAGE, *TEXT, *PICTURES, *NUMBERS)
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **declared: str) -> None:
+        super().__init_subclass__(**declared)
         words = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
         cls.schema = f"certcal/{words}/{cls.schema_version}"
 
-    @abstractmethod
     def claims(self) -> Sequence[Any]:
         """The estimates, bounds and certificates behind the answer, each with its sentence."""
+        return ()
 
-    @abstractmethod
     def contents(self) -> dict[str, Any]:
-        """The answer as plain values, without the name of its schema."""
+        """The answer as plain values, without the name of its schema; by default what the class declares."""
+        return super().to_dict()
 
     @abstractmethod
     def columns(self) -> Mapping[str, Sequence[Any]]:
@@ -97,7 +98,8 @@ class Result(ABC):
     @property
     def sources(self) -> Sequence[str]:
         """Files and folders that were read."""
-        return ()
+        source = getattr(self, "source", "")
+        return (source,) if source else ()
 
     @property
     def fingerprints(self) -> Mapping[str, str]:
@@ -113,7 +115,7 @@ class Result(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, the name and version of their schema first."""
-        return {"schema": self.schema, **self.contents()}
+        return {"schema": self.schema, "certcal": version("certcal"), **self.contents()}
 
     def candidates(self) -> Sequence[Candidate]:
         """The claims that requirements can name, the headline's first."""

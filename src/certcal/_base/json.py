@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from operator import attrgetter
+from pathlib import PurePath
 from typing import Any, ClassVar, cast
 
 
@@ -29,6 +30,8 @@ def plain(value: Any) -> Any:
         return {key: plain(entry) for key, entry in cast("Mapping[str, Any]", value).items()}
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
+    if isinstance(value, PurePath):
+        return str(value)
     if isinstance(value, tuple | list):
         return [plain(entry) for entry in cast("tuple[Any, ...]", value)]
     return value.tolist() if hasattr(value, "tolist") else value
@@ -38,8 +41,9 @@ class PlainValues:
     """Gives a dataclass its ``to_dict``: what JSON says of it follows from how the class is declared.
 
     Keywords of the class: ``kind`` is written first, as "type". ``keys`` names fields and properties in their order,
-    "key=attribute" where the document has another name, with a "?" for what is left out while it is None or empty; by
-    default all fields but those of ``without``. ``more`` follows them.
+    "key=attribute" where the document has another name, with a "?" for what is left out while it is None or empty, and
+    "**name" for a mapping or a record whose keys stand there; by default all fields but those of ``without``. ``more``
+    follows them.
 
     Examples
     --------
@@ -67,9 +71,11 @@ class PlainValues:
         names = keys.split() or [name for name in every if name not in without.split()]
         document: dict[str, Any] = {"type": kind} if kind else {}
         for name in (*names, *more.split()):
-            key, _, path = name.removesuffix("?").partition("=")
+            key, _, path = name.removesuffix("?").removeprefix("**").partition("=")
             value = plain(attrgetter(path or key)(self))
-            if not name.endswith("?") or value not in (None, [], {}):
+            if name.startswith("**"):
+                document |= value
+            elif not name.endswith("?") or value not in (None, [], {}):
                 document[key] = value
         return document
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-import certcal
 from certcal._base.checks import InputError, shortened
+from certcal._base.json import PlainValues
 from certcal._base.progress import SILENT, Progress
 from certcal._base.settings import Settings, setting, takes
 from certcal._base.text import counted
@@ -77,7 +77,7 @@ class ChooseSettings(Settings):
 
 
 @dataclass(frozen=True, eq=False)
-class CertifiedModel:
+class CertifiedModel(PlainValues, keys="method model=name radius n_certified **values"):
     """One model at one radius.
 
     Attributes
@@ -119,7 +119,10 @@ class CertifiedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class ChosenAt:
+class ChosenAt(
+    PlainValues,
+    keys="radius highest_certified_accuracy=highest by_calibration_error=by_error by_brier_score=by_brier pareto",
+):
     """The comparison at one radius.
 
     Attributes
@@ -141,7 +144,7 @@ class ChosenAt:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ModelChoice(Result):
+class ModelChoice(Result, keys="conventions n notes methods chosen=at models"):
     """Certified accuracy and calibration of several models of several methods, and the best of each.
 
     What is said of each model holds where its certificates do; that a model was chosen among several by these very
@@ -238,28 +241,8 @@ class ModelChoice(Result):
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
-
-        def told(one: CertifiedModel) -> dict[str, Any]:
-            names = {"method": one.method, "model": one.name, "radius": one.radius, "n_certified": one.n_certified}
-            return {**names, **one.values}
-
         return {
-            "certcal": certcal.__version__,
-            "conventions": dict(self.conventions),
-            "n": self.n,
-            "notes": list(self.notes),
-            "methods": list(self.methods),
-            "chosen": [
-                {
-                    "radius": each.radius,
-                    "highest_certified_accuracy": each.highest,
-                    "by_calibration_error": {method: told(one) for method, one in each.by_error.items()},
-                    "by_brier_score": {method: told(one) for method, one in each.by_brier.items()},
-                    "pareto": [told(one) for one in each.pareto],
-                }
-                for each in self.at
-            ],
-            "models": [told(one) for one in self.models],
+            **super().contents(),
             "constant_subset": [
                 {"method": method, "model": name, "samples": n, "brier_score": list(values)}
                 for (method, name), (n, values) in self.constant.items()

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import certcal
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
 from certcal._base.settings import Settings, counted_from_one, setting
@@ -110,7 +109,11 @@ class TrainSettings(Settings):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Training(Result):
+class Training(
+    Result,
+    keys="folder=trained.folder model=trained.file recipe=trained.recipe resumed_at_step=trained.resumed "
+    "seconds=trained.seconds history=trained.history",
+):
     """A trained network, its log, and where it is kept.
 
     Attributes
@@ -207,19 +210,6 @@ class Training(Result):
                 binned = {"bins": self.recipe.bins, **on}
                 found.append(Estimate("ece", last[f"{prefix}_ece"], self.tested, binned))
         return tuple(found)
-
-    def contents(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        trained = self.trained
-        return {
-            "certcal": certcal.__version__,
-            "folder": None if trained.folder is None else str(trained.folder),
-            "model": None if trained.file is None else str(trained.file),
-            "recipe": trained.recipe.to_dict(),
-            "resumed_at_step": trained.resumed,
-            "seconds": trained.seconds,
-            "history": trained.history,
-        }
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """The log: one line per epoch."""

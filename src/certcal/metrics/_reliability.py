@@ -103,6 +103,7 @@ class Reliability(NotebookCard):
         def plain(values: Floats | None) -> list[float | None] | None:
             return None if values is None else [None if np.isnan(value) else float(value) for value in values]
 
+        band = self.isotonic
         return {
             "edges": self.table.edges.tolist(),
             "closed": self.table.closed,
@@ -115,7 +116,7 @@ class Reliability(NotebookCard):
             "beyond": None if self.lower is None else self.beyond.tolist(),
             "level": self.level,
             "ece": self.ece,
-            **({} if self.isotonic is None else {"isotonic": self.isotonic.to_dict()}),
+            **({} if band is None else {"isotonic": {"schema": band.schema, **band.contents()}}),
         }
 
     def card(self) -> Card:

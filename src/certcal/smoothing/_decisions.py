@@ -133,11 +133,6 @@ class Decisions(Result):
         return {"noise": self.setting.seed}
 
     @property
-    def sources(self) -> Sequence[str]:
-        """The data."""
-        return (self.source,) if self.source else ()
-
-    @property
     def correct(self) -> NDArray[np.bool_]:
         """Whether the class chosen is the label."""
         return self.predicted == self.label

@@ -112,15 +112,6 @@ class MappedTable(Result):
     def __repr__(self) -> str:
         return f"<MappedTable of {self.source}: {counted(self.written, 'sample')} after {self.map}>"
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """The file or folder."""
-        return (self.source,)
-
-    def claims(self) -> Sequence[Any]:
-        """Nothing: measure or certify the table."""
-        return ()
-
     def contents(self) -> dict[str, Any]:
         """What was done, as plain values for JSON."""
         names = ("source", "map", "written", "left_out")

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import certcal
 from certcal._base.attack_methods import ATTACKS
 from certcal._base.checks import InputError
 from certcal._base.files import refuse_overwriting, write_together
+from certcal._base.json import PlainValues
 from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted, distance_text
@@ -67,7 +67,7 @@ class AttackSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class AttackRow:
+class AttackRow(PlainValues, keys="attack name epsilon moved labels_changed=changed restarts_won? **measured"):
     """What was measured under one attack within one distance, or without any.
 
     Attributes
@@ -115,7 +115,7 @@ class AttackRow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Attack(Result):
+class Attack(Result, keys="source **about conventions claims=sentences clean=clean.measured attacks=rows"):
     """A model's calibration without an attack and under several, each within one or more distances.
 
     All numbers are estimates on these samples. Those under an attack are reached, so the worst case is at least as bad;
@@ -240,11 +240,6 @@ class Attack(Result):
         smoothed = {} if self.conventions["sigma"] is None else {"noise of the smoothed classifier": seed}
         return smoothed | ({"random starts": seed} if "restarts" in self.conventions else {})
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """The files."""
-        return (self.source,)
-
     def claims(self) -> Sequence[Estimate]:
         """The strongest attack's AdaECE, then every other estimate; each says under which attack it holds."""
         first = self._claim(self.strongest, self.strongest["equal_mass_ece"])
@@ -265,29 +260,6 @@ class Attack(Result):
                 found += [Candidate(self._claim(row, each), (), group) for each in row.measured.rows]
         nothing = {"attack": "none", "epsilon": 0.0}
         return found + [Candidate(each, (f"clean_{each.name}",), None, nothing) for each in self.clean.measured.rows]
-
-    def contents(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "certcal": certcal.__version__,
-            "source": self.source,
-            **self.about,
-            "conventions": dict(self.conventions),
-            "claims": list(self.sentences),
-            "clean": self.clean.measured.to_dict(),
-            "attacks": [
-                {
-                    "attack": row.attack,
-                    "name": row.name,
-                    "epsilon": row.epsilon,
-                    "moved": row.moved,
-                    "labels_changed": row.changed,
-                    **({} if row.restarts_won is None else {"restarts_won": row.restarts_won}),
-                    **row.measured.to_dict(),
-                }
-                for row in self.rows
-            ],
-        }
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per attack and metric, with all digits; without an attack where there is none."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import certcal
 from certcal._base.checks import MOST_CHANGE, InputError
 from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import SEED, Range, Takes, gather, settings_of, verb
@@ -178,11 +177,6 @@ class Bounds(Result):
         """Of noise and folds."""
         return {"noise and folds": self.conventions["seed"]}
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """The file."""
-        return (self.source,)
-
     def claims(self) -> Sequence[Bound | TwoSidedBound | Estimate]:
         """Every bound, both sides at once, and what a published formula without a proof gives."""
         parts = (self.whole, *self.groups)
@@ -201,7 +195,6 @@ class Bounds(Result):
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         document: dict[str, Any] = {
-            "certcal": certcal.__version__,
             "source": self.source,
             "n": self.n,
             **self.about,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-import certcal
 from certcal._base.checks import InputError
 from certcal._base.text import counted
 from certcal.claims import Bound, Certificate, in_full
@@ -310,11 +309,6 @@ class Certification(Result):
         """Of the model and of the data of a run."""
         return {} if self.manifest is None else self.manifest.fingerprints
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """The file or folder."""
-        return (self.source,)
-
     def claims(self) -> Sequence[Any]:
         """The headline's claim, the bound for the population, and then every other claim at every radius."""
         one = self.at()
@@ -339,7 +333,6 @@ class Certification(Result):
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "certcal": certcal.__version__,
             "source": self.source,
             "n": self.n,
             **self.about,

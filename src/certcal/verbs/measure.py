@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import certcal
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.progress import SILENT, Progress
@@ -245,11 +244,6 @@ class Measurement(Result):
         """The bootstrap's seed."""
         return {"bootstrap": self.conventions["seed"]} if self.conventions.get("bootstrap") else {}
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """The file."""
-        return (self.source,)
-
     def claims(self) -> Sequence[Estimate | Bound]:
         """Bounds first, then the headline, then every other estimate."""
         first = self.headline
@@ -269,7 +263,6 @@ class Measurement(Result):
         """Plain values for JSON."""
         notes = self.interval_notes
         document: dict[str, Any] = {
-            "certcal": certcal.__version__,
             "source": self.source,
             **self.about,
             "conventions": {**self.conventions, **({"interval_notes": list(notes)} if notes else {})},

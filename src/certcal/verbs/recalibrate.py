@@ -162,15 +162,6 @@ class Recalibration(Result):
         split = {"split of the samples": self.conventions["seed"]} if self.n_held_out else {}
         return {name: seed for name, seed in (split | noise).items() if seed is not None}
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """The file or folder."""
-        return (self.source,)
-
-    def claims(self) -> Sequence[Any]:
-        """Nothing: no sample was held out."""
-        return ()
-
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """Nothing: no sample was held out."""
         return {}

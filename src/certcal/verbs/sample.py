@@ -59,11 +59,6 @@ class RunSummary(Result):
         return self.run.manifest.fingerprints
 
     @property
-    def sources(self) -> Sequence[str]:
-        """The folder."""
-        return (str(self.run.path),)
-
-    @property
     def resume(self) -> str | None:
         """The command that draws what is missing; None where nothing is, or where model and data have no names.
 
@@ -81,10 +76,6 @@ class RunSummary(Result):
         words += [word for name, side in prepared.items() if side is not None for word in (name, str(side))]
         words += ["--limit", str(m.samples)] + (["--noise", "exact"] if m.noise == "exact" else [])
         return shlex.join([*words, "-o", str(self.run.path)])
-
-    def claims(self) -> Sequence[Any]:
-        """None: a run claims nothing until it is certified."""
-        return ()
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-import certcal
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import Option, Range, Takes, gather, verb
@@ -209,11 +208,6 @@ class Verification(Result):
         said = f"calibration error from {one.reached.value:.4f} to {one.worst.text}"
         return f"<Verification of {self.source}: {counted(len(self), 'sample')}, {said}>"
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """What was read."""
-        return (self.source,)
-
     def claims(self) -> Sequence[Any]:
         """The bound for the population at the largest multiple, the worst case, what is reached; then all others."""
         first = [claim for line in reversed(self.lines) for claim in (line.population, line.worst, line.reached)]
@@ -236,7 +230,6 @@ class Verification(Result):
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "certcal": certcal.__version__,
             "source": self.source,
             "n": len(self),
             **self.about,

@@ -89,15 +89,6 @@ class StudyOverview(Result):
     def __repr__(self) -> str:
         return f"<StudyOverview of {self.source}: {self.description}>"
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """The file."""
-        return (self.source,)
-
-    def claims(self) -> Sequence[Any]:
-        """None: medians over models are a look at the table."""
-        return ()
-
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON; of published results the names of what they hold."""
         table, names = self.table, ("model", "data", "split", "reason")

@@ -160,11 +160,6 @@ class StudyReview(Result):
         """The seed of the bootstrap."""
         return {"bootstrap over models": self.settings["seed"]} if "seed" in self.settings else {}
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """The file."""
-        return (self.source,)
-
     def claims(self) -> Sequence[Finding]:
         """The numbers of all answers, each an estimate over models with its sentence."""
         return tuple(found for answer in self.answers for found in answer.findings)

@@ -120,11 +120,6 @@ class StudySearch(Result):
         """The seed of all searches."""
         return {"searches": self.settings["seed"]}
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """The file."""
-        return (self.source,)
-
     def claims(self) -> Sequence[SearchRow]:
         """What each method found for each objective: estimates over searches, each with its sentence."""
         return self.rows
