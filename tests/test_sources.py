@@ -79,6 +79,7 @@ def test_swapped_arrays_are_told_apart_by_their_values(swapped: Any) -> None:
         ((Y, P, P), r"has no predict_proba; write certcal\.measure\(y_true, y_prob, weight=…\) for arrays$"),
         ((Y, P, P, P), r"^measure takes 1 to 3 arguments by position and was given 4; call it as measure\(data\)"),
         (("a.csv", "b.csv"), r"^measure takes one table and was given 2 arguments by position; name the others"),
+        (("trees.txt", "b.csv"), r"trees\.txt"),
         ((FRAME, FRAME), r"^measure takes one table and was given 2 arguments by position; name the others"),
     ],
 )
@@ -124,6 +125,9 @@ def test_columns_are_named_by_keywords_or_given_as_values() -> None:
     assert ece(FRAME, score="pd", outcome="default") == expected
     assert ece(FRAME, score=P, outcome="default") == expected
     assert ece(FRAME, columns={"score": "pd"}, outcome="default") == expected
+    assert ece(FRAME, score="pd", outcome=FRAME["default"].tolist()) == expected
+    named = {f"p_{name}": K[:, place] for place, name in enumerate("abc")} | {"label": np.array(list("abc"))[CLASS]}
+    assert ece(named, probabilities=["p_a", "p_b", "p_c"]) == ece(MULTICLASS)
     weighted = ece(Predictions.from_scores(P, Y, np.arange(1, 61)))
     assert ece(Y, P, weight=np.arange(1, 61)) == ece(FRAME, score="pd", outcome=Y, weight=np.arange(1, 61)) == weighted
     groups = certcal.measure(FRAME, score="pd", outcome="default", by="region").groups
@@ -136,6 +140,7 @@ def test_columns_are_named_by_keywords_or_given_as_values() -> None:
     [
         ((FRAME,), {"score": "pd", "columns": {"score": "pd"}}, "^score: it is also in columns; give it once$"),
         ((BINARY,), {"score": "pd"}, "^score: predictions have no columns; leave it out$"),
+        ((FRAME,), {"score": P[1:], "outcome": Y}, "^score: it has 59 values for 60 rows; give one each$"),
         (("t.csv",), {"score": P}, "^score: values stand beside a table in memory only; give the name of a column$"),
         ((Y, P), {"score": "pd"}, "^score: it names a column of a table, and no table is given; leave it out$"),
         ((Y, P), {"weight": "w"}, "^weight: no table is given; give the weight of each sample$"),

@@ -160,18 +160,24 @@ class PredictionSource:
         twice = next((role for role in roles if role in given), None)
         if twice is not None:
             raise InputError("it is also in columns", argument=twice, remedy="give it once")
-        arrays = {role: value for role, value in roles.items() if role != "positive" and not _is_name(value)}
+        arrays = {role: value for role, value in roles.items() if role != "positive" and not _is_name(role, value)}
         if arrays:
             if not is_table(table):
                 reason = "values stand beside a table in memory only"
                 raise InputError(reason, argument=next(iter(arrays)), remedy="give the name of a column")
-            table = {**_columns_of(table), **arrays}
+            named = _columns_of(table)
+            rows = len(next(iter(named.values()), ()))
+            for role, values in arrays.items():
+                if (count := len(_array(values, role))) != rows and named:
+                    raise InputError(f"it has {count} values for {rows} rows", argument=role, remedy="give one each")
+            table = {**named, **arrays}
             roles |= {role: role for role in arrays}
         return table, {**given, **roles}
 
     def _refuse_two_tables(self) -> None:
         first: Any = self.given[0]
-        file = isinstance(first, str | os.PathLike) and os.fspath(first).lower().endswith(ENDINGS)  # pyright: ignore
+        path = str(cast("Any", first)).lower() if isinstance(first, str | os.PathLike) else ""
+        file = path.endswith(ENDINGS) and not path.endswith(".txt")  # which LightGBM's models have
         if len(self.given) > 1 and (file or is_table(first) or isinstance(first, Predictions)) and not _is_array(first):
             raise InputError(
                 f"{self.verb} takes one table and was given {len(self.given)} arguments by position",
@@ -456,9 +462,10 @@ def _is_array(value: Any) -> bool:
     return getattr(value, "ndim", None) == 1
 
 
-def _is_name(value: Any) -> bool:
-    several = isinstance(value, list | tuple) and all(isinstance(each, str) for each in cast("Sequence[Any]", value))
-    return isinstance(value, str) or several
+def _is_name(role: str, value: Any) -> bool:
+    """Whether a column is named, or those of several classes are, rather than given."""
+    listed = role in ("probabilities", "logits") and isinstance(value, list | tuple)
+    return isinstance(value, str) or (listed and all(isinstance(each, str) for each in cast("Sequence[Any]", value)))
 
 
 def _columns_of(table: Any) -> dict[str, Any]:
