@@ -136,20 +136,6 @@ def test_the_smoothed_classifier_is_attacked_with_noise_that_stays(attack):
     assert "smoothed, σ = 0.1, 4 draws" in attack(*arguments, "--attacks", "plus-true").out
 
 
-def test_a_page_a_picture_and_numbers_are_written(attack, tmp_path):
-    names = ("a.html", "a.svg", "a.json", "a.csv")
-    outputs = [word for name in names for word in ("-o", name)]
-    ran = attack("--epsilon", "16/255", "--no-diagram", *outputs)
-    assert ran.code == 0
-    assert ran.err == "".join(f"wrote {name}\n" for name in names)
-    page = (tmp_path / "a.html").read_text()
-    assert "How far can an attack move the confidences?" in page
-    assert "net.safetensors" in page
-    assert (tmp_path / "a.svg").read_text().startswith("<?xml")
-    assert json.loads((tmp_path / "a.json").read_text())["attacks"][0]["attack"] == "minus-true"
-    assert (tmp_path / "a.csv").read_text().startswith("attack,norm,epsilon,metric")
-
-
 def test_of_data_in_two_parts_the_one_to_test_on_is_attacked_unless_told_otherwise(certcal_command, place):
     def samples(*more):
         ran = certcal_command(

@@ -15,7 +15,7 @@ from certcal import bounds
 from certcal.claims import round_outward
 from certcal.data import load_table
 from certcal.report.numbers import minus
-from tests.report.parsed import assert_sound, data_of
+from tests.report.parsed import assert_sound
 
 
 def flat(text):
@@ -140,35 +140,6 @@ def test_classes_are_bounded_on_average(certcal_command, probabilities):
     (found,) = [entry for entry in document["bounds"] if entry["method"] == "classwise_binned"]
     assert found["value"] == mean.value
     assert "binned, mean over classes" in certcal_command("bound", probabilities, "--classwise").out
-
-
-def test_files_hold_all_digits_and_every_term(certcal_command, scores, tmp_path):
-    names = [tmp_path / f"bounds.{ending}" for ending in ("json", "csv", "svg")]
-    ran = certcal_command("bound", scores, *(word for name in names for word in ("-o", name)))
-    assert ran.err.splitlines() == [f"wrote {name}" for name in names]
-    z, c = pair(scores)
-    found = bounds.binned(z, c)
-    rows = [row for row in csv.DictReader(io.StringIO(names[1].read_text())) if row["method"] == "binned"]
-    assert float(rows[0]["value"]) == found.value
-    assert {row["term"]: float(row["value"]) for row in rows[1:]} == dict(found.terms)
-    assert json.loads(names[0].read_text())["bounds"][1]["value"] == found.value
-    assert "<svg" in names[2].read_text()
-
-
-def test_the_page_says_what_the_json_says(certcal_command, scores, tmp_path):
-    page, numbers = tmp_path / "bounds.html", tmp_path / "bounds.json"
-    ran = certcal_command("bound", scores, "--lipschitz", 2, "-o", page, "-o", numbers)
-    assert (ran.code, ran.err) == (0, f"wrote {page}\nwrote {numbers}\n")
-    root = assert_sound(page.read_text())
-    inside = data_of(root)
-    command = inside["provenance"]["command"]
-    assert inside == json.loads(numbers.read_text())
-    assert command[:2] == ["certcal", "bound"]
-    first = inside["bounds"][0]
-    assert first["text"] in root.one("section", id="headline").text
-    for found in inside["bounds"]:
-        assert found["sentence"] in root.text
-        assert all(each in root.text for each in found["assumptions"])
 
 
 def test_no_figure_of_the_page_has_two_terms_with_one_hatching(scores):

@@ -78,21 +78,6 @@ def test_the_block_shows_the_claims_of_the_library(certcal_command, intervals):
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
-def test_each_radius_has_a_line_and_the_largest_a_sentence(certcal_command, radii):
-    ran = certcal_command("certify", radii)
-    assert ran.code == 0
-    for index, radius in enumerate(("0.0625", "0.25", "2")):
-        summary = expected(radii, index)
-        (line,) = [line for line in ran.out.splitlines() if line.split()[:1] == [radius]]
-        assert summary.accuracy.text in line
-        assert summary["calibration_error"].worst_all.text in line
-        assert index == 2 or summary.population.text in line
-    assert "At radius 2, the calibration error is at most 1.0000 on all 80 samples." in flat(ran.out)
-    assert "At radius 2, no sample is certified, so no information is certified to survive the attack." in flat(ran.out)
-    assert "empirical worst case 1.0000" in flat(ran.out)
-    assert max(map(len, ran.out.splitlines())) <= 80
-
-
 def test_settings_reach_the_library(certcal_command, intervals):
     options = ("--bins", 7, "--closed", "right", "--delta", 0.01, "--alpha", 0.002)
     document = json.loads(certcal_command("certify", intervals, *options, "--json").out)
@@ -110,40 +95,6 @@ def test_settings_reach_the_library(certcal_command, intervals):
     assert "taken as certain" not in certcal_command("certify", intervals, *options).out
 
 
-def test_json_holds_value_text_and_sentence_of_every_claim(certcal_command, radii):
-    text = certcal_command("certify", radii, "--json").out
-    assert "NaN" not in text
-    document = json.loads(text)
-    assert [result["radius"] for result in document["results"]] == [0.0625, 0.25, 2]
-    assert document["columns"]["radius"] == "radius"
-    assert document["n"] == 3 * N
-    for index, result in enumerate(document["results"][:2]):
-        summary = expected(radii, index)
-        for key, samples, claim in summary.claims():
-            entry = result[key] if key.startswith("certified_") else result[key][samples]
-            assert entry["text"] == claim.text
-            assert entry["sentence"] == claim.sentence
-            assert entry["value"] == ("Infinity" if claim.value == np.inf else claim.value)
-        verdict = summary.information.verdict_at(("0.0625", "0.25")[index])
-        assert result["information"] == {"finding": summary.information.finding, "verdict": verdict}
-    nothing = document["results"][2]
-    assert nothing["n_certified"] == 0
-    assert nothing["certified_skill"]["value"] is None
-    assert nothing["information"]["finding"] == "undefined"
-    assert nothing["calibration_error"]["certified"] is None
-    assert nothing["calibration_error"]["all"]["value"] == 1
-
-
-def test_groups_stand_beside_the_whole(certcal_command, intervals, radii):
-    document = json.loads(certcal_command("certify", radii, "--by", "site", "--json").out)
-    places = [(result["radius"], result["group"]) for result in document["results"]]
-    assert places[:4] == [(0.0625, None), (0.0625, "north"), (0.0625, "south"), (0.25, None)]
-    assert document["results"][1]["n"] + document["results"][2]["n"] == N
-    shown = certcal_command("certify", intervals, "--by", "site").out
-    names = [line.split()[0] for line in shown.splitlines() if line.split()[:1] and "0." in line]
-    assert [name for name in names if name in ("all", "north", "south")] == ["all", "north", "south"]
-
-
 def test_columns_can_be_named(certcal_command, tmp_path):
     path = tmp_path / "odd.csv"
     path.write_text("a,b,won,ok,mine,truth\n.25,.5,1,1,x,x\n.5,.75,0,1,y,x\n")
@@ -153,34 +104,6 @@ def test_columns_can_be_named(certcal_command, tmp_path):
     assert "lower 'a', upper 'b', correct 'won', certified 'ok'" in flat(ran.out)
     ran = certcal_command("certify", path, *ends, "--prediction", "mine", "--label", "truth")
     assert "correct where 'mine' equals 'truth'" in flat(ran.out)
-
-
-def test_numbers_are_written_as_json_and_csv(certcal_command, radii, tmp_path):
-    ran = certcal_command("certify", radii, "--by", "site", "-o", tmp_path / "a.json", "-o", tmp_path / "a.csv")
-    assert ran.err == f"wrote {tmp_path / 'a.json'}\nwrote {tmp_path / 'a.csv'}\n"
-    document = json.loads((tmp_path / "a.json").read_text())
-    printed = json.loads(certcal_command("certify", radii, "--by", "site", "--json").out)
-    assert document.pop("provenance")["inputs"] == printed.pop("provenance")["inputs"]
-    assert document == printed
-    table = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
-    errors = [row for row in table if (row["claim"], row["samples"]) == ("calibration_error", "all")]
-    assert [(row["radius"], row["group"]) for row in errors][:2] == [("0.0625", ""), ("0.0625", "north")]
-    assert [float(row["value"]) for row in errors] == [
-        result["calibration_error"]["all"]["value"] for result in document["results"]
-    ]
-    assert all(row["sentence"] for row in table)
-    assert {row["value"] for row in table if row["claim"] == "certified_skill" and row["radius"] == "2"} == {""}
-
-
-def test_nothing_is_overwritten_without_force(certcal_command, intervals, tmp_path):
-    path = tmp_path / "mine.json"
-    path.write_text("mine")
-    ran = certcal_command("certify", intervals, "-o", path)
-    assert (ran.code, ran.out) == (2, "")
-    assert "not overwritten" in ran.err
-    assert path.read_text() == "mine"
-    assert certcal_command("certify", intervals, "-o", path, "--force").code == 0
-    assert json.loads(path.read_text())["n"] == N
 
 
 def test_the_table_itself_and_intervals_are_refused_as_outputs_and_pictures_are_drawn(
@@ -301,18 +224,7 @@ def test_the_commands_send_each_others_tables_to_each_other(certcal_command, int
     assert ran.err.count("\n") == 1
 
 
-def test_help_says_that_abstained_rows_stay_in_the_table(certcal_command):
-    text = flat(certcal_command("certify", "--help").out)
-    assert "Rows that the verifier abstained on must stay in the table, with certified = 0" in text
-
-
 def test_a_missing_file_suggests_its_neighbour(certcal_command, intervals):
     ran = certcal_command("certify", intervals.with_name("interval.csv"))
     assert ran.code == 2
     assert "did you mean" in ran.err
-
-
-def test_help_has_examples(certcal_command):
-    ran = certcal_command("certify", "--help")
-    assert ran.code == 0
-    assert ran.out.count("\n  certcal certify ") >= 5

@@ -41,29 +41,6 @@ def flat(text):
     return " ".join(text.split())
 
 
-def line_of(text, radius):
-    (line,) = [line for line in text.splitlines() if line.split()[:1] == [radius] and "█" not in line]
-    return line
-
-
-def test_each_radius_has_a_line_with_what_the_library_certifies(certcal_command, run):
-    ran = certcal_command("certify", run, "--radius", ".5,0.25")
-    assert (ran.code, ran.err) == (0, "")
-    for radius in ("0.25", "0.5"):
-        made = open_run(run).certificates(float(radius))
-        summary, line = made.summary(), line_of(ran.out, radius)
-        texts = [
-            summary.accuracy.text,
-            pooled_claim(open_run(run).counts(), float(radius)).text,
-            summary["calibration_error"].worst.text,
-            summary["calibration_error"].worst_all.text,
-            summary.population.text,
-            summary["brier_score"].worst.text,
-        ]
-        assert [text for text in line.split() if text in texts] == texts
-    assert max(map(len, ran.out.splitlines())) <= 80
-
-
 def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_command, run):
     claim = pooled_claim(open_run(run).counts(), 0.125, 0.01)
     out = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01").out)

@@ -53,57 +53,6 @@ def test_standard_input_is_compared_with_something_else_only(certcal_command):
     assert "standard input is given twice and can be read once" in ran.err
 
 
-def test_the_tables_and_sentences_of_the_library_are_shown(certcal_command, logs):
-    ran = certcal_command("compare", *logs, *SETTING, "--radius", "0,0.25", "--radius", "0.5")
-    assert (ran.code, ran.err) == (0, "")
-    found = expected(logs, at=[0, 0.25, 0.5])
-    for run in found.runs:
-        for text in run.percents:
-            assert text in ran.out
-        assert f"{run.average.value:.4f}" in ran.out
-        assert f"{100 * run.distribution.survival(0.9)[0]:.2f}" in ran.out
-    for path in logs:
-        assert str(path) in ran.out.replace("\n", "")
-    assert "Do not rank models by it" in flat(ran.out)
-    assert "Each at its own sigma, neither A nor B dominates" in flat(ran.out)
-    assert "alpha = 0.001 was inferred" in flat(ran.out)
-    rows = [line.split() for line in ran.out.splitlines() if line.startswith(("0 ", "0.25 ", "0.5 "))]
-    letters = dict(zip((run.name for run in found.runs), "AB", strict=True))
-    assert [row[-1] for row in rows] == [letters[names[0]] for names in found.best.names]
-    assert {row[-1] for row in rows} == {"A", "B"}
-
-
-def test_json_holds_all_digits_and_the_sources(certcal_command, logs):
-    ran = certcal_command("compare", *logs, *SETTING, "--radius", "0.25", "--json")
-    document = json.loads(ran.out)
-    found = expected(logs, at=[0.25])
-    assert [run["source"] for run in document["runs"]] == [str(path) for path in logs]
-    assert [run["name"] for run in document["runs"]] == ["A", "B"]
-    assert [run["certified_accuracy"]["values"] for run in document["runs"]] == [
-        list(r.curve.values) for r in found.runs
-    ]
-    assert document["dominance"][0]["verdict"] == found.dominance[0].verdict
-    assert document["at"] == [0.25]
-
-
-def test_numbers_are_written_to_files_and_nothing_is_replaced(certcal_command, logs, tmp_path):
-    files = [tmp_path / "curves.csv", tmp_path / "all.json"]
-    ran = certcal_command("compare", *logs, *SETTING, "--radius", "0,0.5", "-o", files[0], "-o", files[1])
-    assert (ran.code, ran.err.count("wrote")) == (0, 2)
-    rows = list(csv.DictReader(io.StringIO(files[0].read_text())))
-    found = expected(logs, at=[0, 0.5])
-    assert [int(row["certified"]) for row in rows] == [count for run in found.runs for count in run.curve.certified]
-    assert json.loads(files[1].read_text())["type"] == "comparison"
-    before = files[0].read_bytes()
-    again = certcal_command("compare", *logs, *SETTING, "-o", files[0])
-    assert again.code == 2
-    assert "not overwritten" in again.err
-    assert files[0].read_bytes() == before
-    assert certcal_command("compare", *logs, *SETTING, "-o", files[0], "--force").code == 0
-    own = certcal_command("compare", *logs, *SETTING, "-o", logs[0])
-    assert own.code == 2
-
-
 def test_what_is_said_to_be_certified_is_sure_in_every_output(certcal_command, tmp_path):
     """Of four radii that print as 0.5, none counts at 0.5: two are below it, and a log does not say which."""
     radii = vote_radii(np.arange(10_001), 10_000, 0.5, 0.001)

@@ -77,12 +77,3 @@ def test_what_cannot_be_asked_is_one_sentence(deciding, options, message, tmp_pa
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert not (tmp_path / "run").exists()
-
-
-def test_a_file_is_not_overwritten_without_force(deciding, tmp_path):
-    path = tmp_path / "mine.json"
-    path.write_text("mine")
-    assert deciding("--decide-radius", 0.25, "-o", path).code == 2
-    assert path.read_text() == "mine"
-    assert deciding("--decide-radius", 0.25, "-o", path, "--force").code == 0
-    assert len(read_decisions(path)) == len(X)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import tracemalloc
@@ -16,46 +14,8 @@ import pytest
 import certcal
 from certcal.data import PredictionStream, read_predictions
 from certcal.report.names import label
-from certcal.report.numbers import INTERVALS, number
+from certcal.report.numbers import INTERVALS
 from certcal.verbs.measure import _PEAK
-
-
-def test_the_table_shows_the_numbers_of_the_library(certcal_command, scores):
-    ran = certcal_command("measure", scores)
-    assert (ran.code, ran.err) == (0, "")
-    for row in certcal.measure(read_predictions(scores)).rows:
-        assert number(row.value) in ran.out
-    assert "score 'score', outcome 'outcome'" in ran.out
-    assert "[a, b), the last one closed" in ran.out
-    assert "not guarantees" in " ".join(ran.out.split())
-    assert "over" in ran.out
-    assert max(map(len, ran.out.splitlines())) <= 80
-
-
-def test_json_holds_every_digit_convention_and_sentence(certcal_command, scores):
-    ran = certcal_command("measure", scores, "--json", "--bins", "5,10", "--bins", 20, "--closed", "right")
-    document = json.loads(ran.out)
-    expected = certcal.measure(read_predictions(scores), bins=(5, 10, 20), closed="right")
-    assert [(row["name"], row["value"]) for row in document["measurements"]] == [
-        (r.name, r.value) for r in expected.rows
-    ]
-    assert [row["sentence"] for row in document["measurements"]] == [row.sentence for row in expected.rows]
-    assert document["certcal"] == certcal.__version__
-    assert document["source"] == str(scores)
-    assert document["n"] == 400
-    assert document["columns"] == {"kind": "score", "score": "score", "outcome": "outcome"}
-    assert document["conventions"] == {
-        "bins": [5, 10, 20],
-        "closed": "right",
-        "bins_are": "(a, b], the first one closed",
-        "band": "joint",
-        "threshold": 0.5,
-        "threshold_is": "by convention",
-        "level": 0.95,
-        "streamed": False,
-        "interval_notes": list(expected.interval_notes),
-    }
-    assert sum(document["reliability"]["count"]) == 400
 
 
 def test_groups_are_measured_beside_the_whole(certcal_command, scores):
@@ -160,20 +120,6 @@ def test_pictures_are_written(certcal_command, scores, tmp_path, options):
     assert [path for path, mark in marks.items() if not path.read_bytes().startswith(mark)] == []
 
 
-def test_numbers_are_written_as_json_and_csv(certcal_command, scores, tmp_path):
-    options = ("--by", "site", "--metric", "ece")
-    certcal_command("measure", scores, *options, "-o", tmp_path / "a.json", "-o", tmp_path / "a.csv")
-    document = json.loads((tmp_path / "a.json").read_text())
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
-    assert [row["site"] for row in rows] == ["all", "north", "south"]
-    parts = [document, *document["groups"]]
-    assert [float(row["value"]) for row in rows] == [part["measurements"][0]["value"] for part in parts]
-    assert [float(row["lower"]) for row in rows] == [part["measurements"][0]["interval"]["lower"] for part in parts]
-    printed = json.loads(certcal_command("measure", scores, *options, "--json").out)
-    assert document.pop("provenance")["inputs"] == printed.pop("provenance")["inputs"]
-    assert document == printed
-
-
 def test_undefined_and_infinite_numbers_are_valid_json(certcal_command, tmp_path):
     path = tmp_path / "sure.csv"
     path.write_text("conf,correct\n1,0\n1,0\n")
@@ -182,26 +128,6 @@ def test_undefined_and_infinite_numbers_are_valid_json(certcal_command, tmp_path
     assert "NaN" not in text
     assert values["top_label_nll"] == "Infinity"
     assert values["auroc"] is None
-
-
-def test_nothing_is_overwritten_without_force(certcal_command, scores, tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text("mine")
-    ran = certcal_command("measure", scores, "-o", path)
-    assert ran.code == 2
-    assert f"{path} exists and is not overwritten; choose another name, or add --force\n" in ran.err
-    assert ran.out == ""
-    assert path.read_text() == "mine"
-    assert certcal_command("measure", scores, "-o", path, "--force").code == 0
-    assert json.loads(path.read_text())["n"] == 400
-
-
-def test_the_table_itself_is_never_replaced(certcal_command, scores):
-    before = scores.read_text()
-    ran = certcal_command("measure", scores, "-o", scores, "--force")
-    assert ran.code == 2
-    assert "this is the file being read" in ran.err
-    assert scores.read_text() == before
 
 
 @pytest.mark.parametrize(
@@ -369,15 +295,6 @@ def test_hostile_names_do_not_reach_the_terminal_raw(certcal_command, tmp_path):
     ran = certcal_command("measure", path, "--by", "\x1b[2Jsit")
     assert ran.code == 2
     assert "\x1b" not in ran.err
-
-
-def test_groups_of_a_table_are_plain_in_the_numbers_of_a_measurement(certcal_command, tmp_path):
-    rows = [f"{0.5 + k / 100},{k % 2},=HYPERLINK({k % 2})" for k in range(20)]
-    (tmp_path / "scores.csv").write_text("\n".join(["confidence,correct,site", *rows]))
-    ran = certcal_command("measure", tmp_path / "scores.csv", "--by", "site", "-o", tmp_path / "numbers.csv")
-    assert ran.code == 0
-    found = csv.DictReader(io.StringIO((tmp_path / "numbers.csv").read_text()))
-    assert {row["site"] for row in found} == {"all", "'=HYPERLINK(0)", "'=HYPERLINK(1)"}
 
 
 def test_the_band_of_the_diagram_can_be_chosen(certcal_command, scores):

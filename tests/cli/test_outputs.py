@@ -1,4 +1,4 @@
-"""All files of a command are there in the end, or none of them, and those from before are as they were."""
+"""All files of a command are there in the end, or none of them; those from before, and those that are read, stay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ SEVERAL = {
     "compare-logs": ("html", "json"),
     "recalibrate-scores": ("json", "csv"),
     "apply-to-scores": ("parquet", "csv"),
+    "attack": ("csv", "json"),
     "study-search": ("json", "csv"),
+    "study-review": ("html", "csv"),
     "sample-deciding": ("json",),
 }
 
@@ -32,15 +34,35 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("outputs")
 
 
+def prepared(folder: Path, name: str) -> list[str]:
+    """The words of a case without its outputs, with its inputs made and an empty folder ``out``."""
+    words = [each for each in BY_NAME[name].words("out") if (each != "-o" and not each.startswith("out/"))]
+    for each in inputs_of(words):
+        ensure(folder, each)
+    fresh(folder, "out")
+    return words
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_no_file_is_replaced_without_force_and_none_that_is_read_at_all(folder: Path, name: str) -> None:
+    words, place = prepared(folder, name), f"out/x.{SEVERAL[name][0]}"
+    (folder / place).write_text("mine")
+    ran = command(folder, [*words, "-o", place])
+    assert (ran.code, ran.out, (folder / place).read_text()) == (2, "", "mine")
+    assert f"{place} exists and is not overwritten; choose another name, or add --force" in ran.err
+    ran = command(folder, [*words, "-o", place, "--force"])
+    assert (ran.code, (folder / place).read_text(errors="replace") == "mine") == (0, False)
+    for source in [folder / each for each in inputs_of(words) if (folder / each).is_file()]:
+        before = source.read_bytes()
+        ran = command(folder, [*words, "-o", source.name, "--force"])
+        assert (ran.code, ran.out, source.read_bytes()) == (2, "", before)
+
+
 @pytest.mark.parametrize("name", SEVERAL)
 def test_a_disk_that_is_full_at_the_last_file_leaves_none(
     folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case, real = BY_NAME[name], os.fsync
-    words = [each for each in case.words("out") if (each != "-o" and not each.startswith("out/"))]
-    for each in inputs_of(words):
-        ensure(folder, each)
-    out = fresh(folder, "out")
+    words, out, real = prepared(folder, name), folder / "out", os.fsync
     asked = [f"x.{ending}" for ending in SEVERAL[name]]
     (out / asked[0]).write_text("old")
     flushed = []

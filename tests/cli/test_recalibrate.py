@@ -275,30 +275,6 @@ def test_a_map_of_one_confidence_or_of_intervals_has_a_figure(folder):
         assert has_figure(folder / name, None, **options)
 
 
-def test_the_terminal_shows_predictions_before_and_after(certcal_command, folder):
-    ran = certcal_command("recalibrate", "fit", folder / "logits.npz", "--method", "platt")
-    assert (ran.code, ran.err) == (0, "")
-    text = flat(ran.out)
-    assert "metric before platt difference" in text
-    assert "platt" in text
-    assert "on 60 held-out samples; before," in text
-    assert "Estimates from the held-out samples, not guarantees." in text
-    assert max(map(len, ran.out.splitlines())) <= 80
-
-
-def test_a_page_and_numbers_are_written_and_nothing_is_replaced(certcal_command, folder, tmp_path):
-    names = [tmp_path / name for name in ("map.json", "page.html", "numbers.csv")]
-    outputs = [word for name in names for word in ("-o", name)]
-    ran = certcal_command("recalibrate", "fit", folder / "radii.csv", *outputs)
-    assert ran.err == "".join(f"wrote {name}\n" for name in names)
-    assert "split of the samples" in names[1].read_text("utf-8")
-    assert names[2].read_text().startswith("map,tradeoff,chosen,radius,claim")
-    again = certcal_command("recalibrate", "fit", folder / "radii.csv", *outputs)
-    assert (again.code, again.out) == (2, "")
-    assert "exists and is not overwritten" in again.err
-    assert certcal_command("recalibrate", "fit", folder / "radii.csv", *outputs, "--force").code == 0
-
-
 def test_a_map_of_other_data_is_applied_to_all_samples_and_it_is_said(certcal_command, folder, tmp_path):
     certcal_command("recalibrate", "fit", folder / "scores.csv", "-o", tmp_path / "map.json")
     arguments = ("recalibrate", "apply", tmp_path / "map.json", folder / "plain.csv", "-o", tmp_path / "after.csv")

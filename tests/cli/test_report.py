@@ -296,13 +296,3 @@ def test_the_page_is_opened_when_asked(certcal_command, scores, here, monkeypatc
     assert ran.code == 0
     assert opened == [(here / "scores.html").as_uri()]
     assert ran.err == f"wrote scores.html\n{said}"
-
-
-@pytest.mark.parametrize("command", ["measure", "certify", "compare"])
-def test_other_commands_write_the_same_page(certcal_command, scores, run, here, command):
-    source = scores if command == "measure" else run
-    ran = certcal_command(command, source, "--json", "-o", "page.html")
-    assert (ran.code, ran.err) == (0, "wrote page.html\n")
-    kept = numbers(here / "page.html")
-    assert kept["provenance"]["command"][1] == command
-    assert kept == json.loads(ran.out)

@@ -256,14 +256,6 @@ def test_an_unknown_command_about_runs_is_answered_with_those_there_are(certcal_
     assert "did you mean 'show'?" in ran.err
 
 
-@pytest.mark.parametrize("command", [["sample"], ["runs"], ["runs", "show"]])
-def test_every_help_has_an_example_and_fits_a_terminal(certcal_command, command):
-    ran = certcal_command(*command, "--help")
-    assert ran.code == 0
-    assert f"certcal {' '.join(command)}" in ran.out.split("Examples:")[1]
-    assert max(map(len, ran.out.splitlines())) <= 80
-
-
 def test_every_and_a_data_set_by_name_are_options_and_the_command_that_resumes_has_them(certcal_command, tmp_path):
     named = ["--model", f"{HERE}:linear", "--outputs", "logits", "--data", "tests.smoothing.test_lazy_inputs:Dataset"]
     command = ["sample", *named, *SETTINGS, "--every", "5", "--limit", "4", "-o", tmp_path / "run"]

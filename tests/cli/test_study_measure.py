@@ -186,14 +186,6 @@ def test_splits_are_told_apart_when_there_are_several(measured, tmp_path):
     assert [line[-6] for line in lines if len(line) >= 6 and line[-5:-3] == ["1", "0"]] == ["early", "late"]
 
 
-@pytest.mark.parametrize("command", [["study"], ["study", "measure"]])
-def test_every_help_has_an_example_and_fits_a_terminal(certcal_command, command):
-    ran = certcal_command(*command, "--help")
-    assert ran.code == 0
-    assert f"certcal {' '.join(command)}" in ran.out.split("Examples:")[1]
-    assert max(map(len, ran.out.splitlines())) <= 80
-
-
 def test_an_interrupt_is_told_after_the_bar_has_gone(measured, monkeypatch):
     from certcal.cli.progress import Waiting
 

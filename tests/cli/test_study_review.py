@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import numpy as np
@@ -11,9 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from certcal.lab.study import StudyTable, review
-from certcal.lab.study.review_view import leading
-from certcal.report.numbers import between, brief
+from certcal.lab.study import StudyTable
 
 MODELS = 40
 FAST = ("--resamples", 20)
@@ -52,42 +48,6 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_every_question_is_shown_with_its_answer_cautions_and_numbers(certcal_command, study):
-    ran = certcal_command("study", "review", study, *FAST, "--robustness", "fgsm", "--size", "params")
-    assert (ran.code, ran.err) == (0, "")
-    found = review(table(), resamples=20, robustness=["fgsm"], sizes=["params"])
-    shown = flat(ran.out)
-    assert flat(found.description) in shown
-    for answer in found:
-        assert flat(answer.question) in shown
-        assert flat(answer.answer) in shown
-        assert answer.findings
-        for caution in answer.cautions:
-            assert shown.count(flat(caution)) == 1
-        (each,) = leading(answer.findings, 1)
-        assert f"{brief(each.value)} {between(each.low, each.high)}" in shown
-    explained = flat(certcal_command("study", "review", study, *FAST, "--explain").out)
-    for each in review(table(), resamples=20).claims():
-        assert f"{brief(each.value)} {between(each.low, each.high)}".strip() in explained
-
-
-@pytest.mark.parametrize("width", ["60", "80", "120"])
-def test_no_line_is_wider_than_the_terminal(certcal_command, study, monkeypatch, width):
-    monkeypatch.setenv("COLUMNS", width)
-    ran = certcal_command("study", "review", study, *FAST)
-    assert ran.code == 0
-    assert max(map(len, ran.out.splitlines())) <= int(width)
-    assert "Caution: " in ran.out
-
-
-def test_json_holds_all_digits_and_every_number(certcal_command, study):
-    ran = certcal_command("study", "review", study, *FAST, "--json")
-    printed, here = json.loads(ran.out), json.loads(review(study, resamples=20).to_json())
-    assert printed.pop("provenance")["command"][:3] == ["certcal", "study", "review"]
-    assert here.pop("provenance")["command"] is None
-    assert printed == here
-
-
 def test_options_reach_the_review(certcal_command, study):
     options = ("--metric", "ks_error", "--bins", 5, "--split", "test", "--top", "20,10", "--top", 30, "--beta", 2)
     more = ("--level", "0.9", "--seed", 3, "--size", "params,accuracy", "--architecture", "edge")
@@ -97,26 +57,6 @@ def test_options_reach_the_review(certcal_command, study):
     expected = {"metric": "ks_error", "bins": 5, "tops": [10, 20, 30], "hcs_beta": 2.0, "level": 0.9, "seed": 3}
     assert expected.items() <= settings.items()
     assert (settings["sizes"], settings["architecture"]) == (["params", "accuracy"], ["edge"])
-
-
-def test_page_and_numbers_are_written_and_nothing_is_replaced(certcal_command, study, tmp_path):
-    files = [tmp_path / name for name in ("study.html", "study.json", "study.csv")]
-    outputs = [word for file in files for word in ("-o", file)]
-    ran = certcal_command("study", "review", study, *FAST, *outputs)
-    assert (ran.code, ran.err.count("wrote")) == (0, 3)
-    found = review(table(), resamples=20)
-    html = files[0].read_text()
-    assert 'id="section-7-architecture"' in html
-    assert "bootstrap over models 0" in html
-    assert json.loads(files[1].read_text())["answers"][2]["answer"] == found.answers[2].answer
-    rows = list(csv.DictReader(io.StringIO(files[2].read_text())))
-    assert [row["finding"] for row in rows] == [each.name for answer in found for each in answer.findings]
-    before = files[0].read_bytes()
-    again = certcal_command("study", "review", study, "-o", files[0])
-    assert (again.code, files[0].read_bytes()) == (2, before)
-    assert "not overwritten" in again.err
-    own = certcal_command("study", "review", study, "-o", study, "--force")
-    assert own.code == 2
 
 
 @pytest.mark.parametrize(
@@ -151,21 +91,6 @@ def test_bad_input_leaves_with_a_sentence(certcal_command, study, tmp_path, argu
     assert ran.out == ""
 
 
-def test_hostile_names_do_not_reach_the_terminal(certcal_command, tmp_path):
-    nasty = "\x1b[31m<b>red</b>"
-    path = tmp_path / "nasty.parquet"
-    columns = dict(table().columns)
-    columns["data"] = np.array([nasty, "fashion"], object).repeat(MODELS)
-    StudyTable.of(columns).write(path)
-    ran = certcal_command("study", "review", path, *FAST, "-o", tmp_path / "page.html")
-    assert ran.code == 0
-    assert "\x1b" not in ran.out
-    assert "\\x1b[31m<b>red</b>" in ran.out
-    html = (tmp_path / "page.html").read_text()
-    assert "<b>red" not in html
-    assert "\x1b" not in html
-
-
 def test_report_knows_the_table_of_a_study(certcal_command, study, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = certcal_command("report", study, "--resamples", 20)
@@ -188,13 +113,6 @@ def test_recalibrate_refuses_the_table_of_a_study(certcal_command, study):
     ran = certcal_command("recalibrate", "fit", study)
     assert ran.code == 2
     assert "the table of a study holds no confidences" in ran.err
-
-
-def test_the_help_names_every_option(certcal_command):
-    ran = certcal_command("study", "review", "--help")
-    assert ran.code == 0
-    for option in ("--metric", "--bins", "--split", "--top", "--beta", "--resamples", "--robustness", "--size"):
-        assert option in ran.out
 
 
 @pytest.mark.parametrize("command", [("study", "review"), ("report",)])

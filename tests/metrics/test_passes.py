@@ -14,22 +14,6 @@ from certcal.metrics import StreamingCalibration, measure_stream, reliability, s
 from certcal.metrics._passes import MOST_GROUPS, cell_edges, cell_points
 from tests import naive
 
-# Rows that are functions of counts per cell; the others of a stream have no interval.
-WITH_INTERVAL = {
-    "accuracy",
-    "mean_confidence",
-    "ece",
-    "mce",
-    "lp_ece",
-    "debiased_ece",
-    "harmonic_calibration_score",
-    "brier_reliability",
-    "brier_resolution",
-    "brier_uncertainty",
-    "brier_within_bin",
-    "top_label_brier_score",
-}
-
 
 def scored(n, *, weigh=False, seed=0, dtype=np.float64):
     rng = np.random.default_rng(seed)
