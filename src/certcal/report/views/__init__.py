@@ -58,7 +58,7 @@ def _blocks(content: Any) -> Blocks:
         case Mapping():
             named = cast("Mapping[str, Any]", content)
             return _table(named) if any(isinstance(each, list) for each in named.values()) else Facts([*named.items()])
-        case (claim, str(what), str(over)):
+        case (claim, str(what), str(over)) if not isinstance(claim, str):
             return Claim.of(claim, what, over=over, settings=False)
         case tuple() | list():
             return [_blocks(each) for each in cast("Sequence[Any]", content)]
