@@ -13,14 +13,19 @@ import pytest
 
 import certcal
 from certcal import InputError
+from certcal._base.progress import SILENT
 from certcal.cli.progress import APART_SECONDS, Waiting
-from certcal.data import DataSettings, Inputs, Parts, Rows, read_split
-from certcal.lab.train import _classes, _parts, _Told, samples_kept
+from certcal.data import Inputs, Parts, Rows, read_split
 from certcal.lab.training import recipe
 from certcal.lab.training import train as run
 from certcal.models.networks import MLP, by_name
+from certcal.verbs.model_and_data import open_parts
+from certcal.lab.train import _classes, _Told, samples_kept
 
 QUICK: dict[str, Any] = {"epochs": 2, "batch": 100, "limit": 200}
+
+
+ASKED = {"test": None, "limit": None, "resize": None, "crop": None, "progress": SILENT}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +86,7 @@ def test_a_recipe_is_taken_as_it_is() -> None:
 
 def test_test_data_can_be_given_and_names_make_classes() -> None:
     data = Inputs.from_arrays(np.zeros((4, 2)), [0, 1, 2, 0], ("a", "b", "c"))
-    parts, name = _parts(data, (np.ones((3, 2)), [0, 1, 1]), 2, DataSettings())
+    parts, name = open_parts(data, {**ASKED, "test": (np.ones((3, 2)), [0, 1, 1]), "limit": 2})
     assert (len(parts.train), len(parts.test), name) == (2, 3, "data")
     assert _classes(parts) == 3
     assert _classes(Parts("x", "x", Inputs.from_arrays(np.zeros((2, 2)), [0, 4]), None)) == 5
@@ -94,12 +99,12 @@ def test_small_data_are_brought_into_memory_and_large_ones_stay_on_the_disk(
     np.save(tmp_path / "labels.npy", np.array([0, 1, 2, 0]))
     data = np.load(tmp_path / "inputs.npy", mmap_mode="r"), [0, 1, 2, 0]
     for bytes_held, kind in ((32, np.ndarray), (31, Rows)):
-        monkeypatch.setattr("certcal.lab.train._HELD", bytes_held)
-        parts, _ = _parts(data, data, None, DataSettings())
+        monkeypatch.setattr("certcal.verbs.model_and_data.MOST_IN_MEMORY", bytes_held)
+        parts, _ = open_parts(data, {**ASKED, "test": data})
         assert parts.test is not None
         assert isinstance(parts.train.inputs, kind)
         assert isinstance(parts.test.inputs, kind)
-        assert isinstance(_parts(tmp_path, None, None, DataSettings())[0].train.inputs, kind)
+        assert isinstance(open_parts(tmp_path, ASKED)[0].train.inputs, kind)
 
 
 def test_many_lost_classes_are_counted() -> None:

@@ -281,7 +281,7 @@ def _text(value: Any, spec: Spec) -> Any:
 
 
 def _file(value: Any, spec: Spec) -> Any:
-    if isinstance(value, str | os.PathLike):
+    if spec.own or isinstance(value, str | os.PathLike):
         return cast("Any", value)
     raise _RefusedError(f"{shortened(value)} is not the name of a file")
 
@@ -364,13 +364,15 @@ def verb(*, roles: Sequence[str] = ()) -> Callable[[Callable[Given, Returned]], 
         keywords = [each.name for each in own if each.kind is each.KEYWORD_ONLY]
         needed = [each.name for each in own if each.default is each.empty and each.name in (*places, *keywords)]
         endless = any(each.kind is each.VAR_POSITIONAL for each in own)
+        takes_others = any(each.kind is each.VAR_KEYWORD for each in own)
         checked = cast("Callable[..., Returned]", names_wrong_types(function))
 
         @functools.wraps(function)
         def call(*args: Given.args, **given: Given.kwargs) -> Returned:
             if len(args) > len(places) and not endless:
                 raise _too_many(function.__name__, places, len(args))
-            check_arguments((name for name in given if name not in places), keywords, roles)
+            if not takes_others:
+                check_arguments((name for name in given if name not in places), keywords, roles)
             if "progress" in given:
                 check_progress(given["progress"])
             for name in needed:
@@ -502,7 +504,7 @@ def _spec_in(hint: Any) -> Spec | None:
         least=-math.inf if ends is None else ends.least,
         most=math.inf if ends is None else ends.most,
         choices=words,
-        own=any(get_origin(each) is not Literal and each not in plain for each in ones),
+        own=any(get_origin(each) not in (Literal, os.PathLike) and each not in plain for each in ones),
         zero=ends is not None and ends.zero,
         optional=NoneType in kinds,
         metavar=option.metavar,

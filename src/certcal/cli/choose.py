@@ -10,8 +10,8 @@ from certcal._base.checks import InputError
 from certcal.cli.app import ExampleCommand
 from certcal.cli.compare import family_names
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import collected, settings_options
-from certcal.lab.choose import ChooseSettings
+from certcal.cli.options import verb_options
+from certcal.lab.choose import choose as verb
 
 
 @click.command(
@@ -24,7 +24,7 @@ from certcal.lab.choose import ChooseSettings
     ),
 )
 @click.argument("models", metavar="METHOD=RUN...", nargs=-1, required=True, type=click.Path())
-@settings_options(ChooseSettings, "Choosing")
+@verb_options(verb, "Choosing")
 @output_options(DRAWN, mlflow=False)
 def choose(models: tuple[str, ...], output: Output, **options: Any) -> None:
     """Choose each method's best certified calibration among models that are about as accurate.
@@ -35,7 +35,6 @@ def choose(models: tuple[str, ...], output: Output, **options: Any) -> None:
     that are certified at all radii.
     """
     from certcal.cli.progress import Waiting
-    from certcal.lab.choose import choose as verb
 
     named = family_names(models)
     if named is None:
@@ -44,7 +43,6 @@ def choose(models: tuple[str, ...], output: Output, **options: Any) -> None:
     families: dict[str, list[str]] = {}
     for method, path in named:
         families.setdefault(method, []).append(path)
-    settings = collected(ChooseSettings, options)
     with Waiting() as waiting:
-        found = verb(families, settings=settings, progress=waiting)
+        found = verb(families, progress=waiting, **options)
     output.emit(found)

@@ -14,21 +14,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certcal._base.checks import InputError
-from certcal._base.signature import Spec
 from certcal._base.text import distance_text, printable
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
-from certcal.cli.options import DATA, NamedChoice, Typed, collected, option, settings_options
+from certcal.cli.options import DATA, NamedChoice, option, verb_options
 from certcal.cli.progress import Waiting, tell
-from certcal.data import DataSettings
-from certcal.lab.train import TrainSettings
+from certcal.lab.train import HYPERPARAMETERS
+from certcal.lab.train import train as verb
 from certcal.lab.training_methods import METHODS
 
 if TYPE_CHECKING:
     from certcal.lab.train import Training
 
 _WHAT, _LEARNING, _RUNNING = "Network and data", "Learning", "Running"
-_COUNT = Typed(Spec("", "whole", least=1, most=10**9))
+_NOISE = ("sigma", "epsilon", "norm", "box", "draws", "attack_steps")
 _BEGUN, _HELD_OUT = "recipe.json", "TEST"
 
 
@@ -116,37 +115,9 @@ def _plain(text: str) -> int | float | str:
     metavar="MODEL",
     help="lenet, resnet20, resnet110, preact18, mlp, resnet110-cifar, resnet50-imagenet …, or module:name.",
 )
-@option(
-    _WHAT,
-    "--start",
-    "start",
-    metavar="WEIGHTS",
-    type=click.Path(),
-    help="Weights to fine-tune (.safetensors .pth …), on the fine-tuning schedule.",
-)
-@option(
-    _WHAT,
-    "--judge",
-    metavar="WEIGHTS",
-    type=click.Path(),
-    help="For acr: weights that judge which samples are hard, instead of those in training.",
-)
-@option(
-    _WHAT,
-    "--soft",
-    metavar="FILE",
-    type=click.Path(),
-    help="For cat-rs: soft labels of the training samples, probabilities in a .npy file.",
-)
-@option(
-    _WHAT,
-    "--preset",
-    metavar="NAME",
-    help="Published hyperparameters for a data set, such as cifar-10, at this sigma.",
-)
-@option(_WHAT, "--limit", type=_COUNT, metavar="N", help="Train on the first N samples. Default: all.")
-@settings_options(DataSettings, _WHAT, only=("resize", "crop"))
-@settings_options(TrainSettings, _LEARNING)
+@verb_options(verb, _WHAT, only=("start", "judge", "soft", "preset", "limit", "resize", "crop"))
+@verb_options(verb, "Noise and adversaries", only=_NOISE)
+@verb_options(verb, _LEARNING, only=tuple(name for name in HYPERPARAMETERS if name not in _NOISE))
 @option(
     _LEARNING,
     "--set",
@@ -157,13 +128,7 @@ def _plain(text: str) -> int | float | str:
     help="Any other hyperparameter of the recipe or of the method, such as momentum=0.8, milestones=4,8 or "
     "weight=6; repeatable.",
 )
-@option(
-    _RUNNING,
-    "--device",
-    default="auto",
-    metavar="DEVICE",
-    help="Where to train: auto, cpu, cuda, cuda:1, mps, … Default: auto, an accelerator if there is one.",
-)
+@verb_options(verb, _RUNNING, only=("device",))
 @explain_option
 @json_option
 @option(
@@ -198,11 +163,9 @@ def train(
     """
     from certcal.cli.errors import INTERRUPTED
     from certcal.cli.sources import existing_files, needing_torch, refuse_inside
-    from certcal.lab.train import train as verb
 
     needing_torch("training and attacks")
-    changes = collected(TrainSettings, options).changes
-    changes |= _others(method, others, changes)
+    changes = _others(method, others, [name for name in HYPERPARAMETERS if options[name] is not None])
     if os.environ.get("RANK", "0") != "0":  # one of several processes, of which the first does the talking
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -233,13 +196,13 @@ def train(
             click.echo(printable(command))
 
 
-def _others(method: str, others: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _others(method: str, others: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
     """What --set says; true and false are values of a method's own constants that are either."""
     from certcal.lab.training import constants_of, recipe
 
     usual = constants_of(method)
     for name in others:
-        if name in changes or name in ("box", "method", "preset"):
+        if name in given or name in ("box", "seed", "method", "preset"):
             raise InputError(f"--set {name}=… has an option of its own; give --{name.replace('_', '-')} once")
     if "own" in others:
         its = f"such as {next(iter(usual))}=…" if usual else f"of which {method} has none"

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from certcal._base.checks import InputError, shortened
 from certcal._base.json import PlainValues
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, setting, takes
+from certcal._base.signature import Option, Range, Takes, several, verb
 from certcal._base.text import counted
 from certcal.lab.logs import check_same_samples, on_common_samples
 from certcal.result import Result
-from certcal.smoothing import CONFIDENCES, DEFAULT_KIND, Certificates, Counts, Run, certificates, open_run
+from certcal.smoothing import Certificates, Counts, Run, certificates, open_run
 from certcal.smoothing.robustness import VoteRecord
 from certcal.verbs.certification import radius_text
 from certcal.verdict import Candidate
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from certcal.lab.study import Matrix
     from certcal.worst_case import WorstCase
 
-# What Emde et al. (2024) compare: models within 3 % of the highest certified accuracy, at these radii.
-WITHIN, RADII = 0.03, (0.05, 0.2, 0.5, 1.0)
+RunSource = str | os.PathLike[str] | Run | Counts
 # What is correlated by rank, and its name in tables (Figure 19).
 RANKED = {
     "certified_accuracy": "certified accuracy",
@@ -37,43 +36,6 @@ RANKED = {
     "brier_score": "Brier score",
     "average_certified_radius": "average certified radius",
 }
-
-
-@dataclass(frozen=True)
-class ChooseSettings(Settings):
-    """At which radii models are compared, and which of them are comparable.
-
-    Examples
-    --------
-    >>> ChooseSettings(within=0.02).radii
-    (0.05, 0.2, 0.5, 1.0)
-    """
-
-    radii: tuple[float, ...] = setting(
-        RADII, "Radii at which models are compared.", "number", many=True, least=0, flag="--radius", metavar="R"
-    )
-    within: float = setting(
-        WITHIN,
-        "How far below the highest certified accuracy a model may be to be compared, as a share of all samples.",
-        "number",
-        least=0,
-        most=1,
-    )
-    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
-    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
-    alpha: float = setting(0.001, "Failure probability of each sample's certificate.", "failure")
-    confidence: str = setting(
-        DEFAULT_KIND, f"Kind of certificate: {', '.join(CONFIDENCES)}.", "word", choices=CONFIDENCES
-    )
-    samples: str = setting(
-        "all",
-        "Which samples: all, which the runs must share, or the common ones of all runs.",
-        "word",
-        choices=("all", "common"),
-    )
-    baseline: str | None = setting(
-        None, "Method that changes are relative to. Default: the first.", "text", metavar="METHOD"
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,9 +231,19 @@ class ModelChoice(Result, keys="conventions n notes methods chosen=at models"):
         }
 
 
-@takes(ChooseSettings)
+@verb()
 def choose(
-    models: Mapping[str, Sequence[Any] | Any], *, progress: Progress = SILENT, settings: ChooseSettings
+    models: Mapping[str, RunSource | Sequence[RunSource]],
+    *,
+    radii: Annotated[float | Iterable[float], Range(0), Option("--radius", "R")] = (0.05, 0.2, 0.5, 1.0),
+    within: Annotated[float, Range(0, 1)] = 0.03,
+    bins: Annotated[int, Range(1, 10_000)] = 15,
+    closed: Literal["left", "right"] = "left",
+    alpha: Annotated[float, Takes("failure")] = 0.001,
+    confidence: Literal["tangent", "tight", "bernstein", "cdf", "standard"] = "tangent",
+    samples: Literal["all", "common"] = "all",
+    baseline: Annotated[str | None, Takes("text"), Option(metavar="METHOD")] = None,
+    progress: Progress = SILENT,
 ) -> ModelChoice:
     """Find each method's model with the best certified calibration among those that are about as accurate.
 
@@ -286,11 +258,24 @@ def choose(
     ----------
     models
         Runs by method: folders, opened runs or counts, one or several each.
+    radii
+        Radii at which models are compared.
+    within
+        How far below the highest certified accuracy a model may be to be compared, as a share of all samples.
+    bins
+        Number of bins of the calibration error.
+    closed
+        Closed end of each bin.
+    alpha
+        Failure probability of each sample's certificate.
+    confidence
+        Kind of certificate: tangent, tight, bernstein, cdf, standard.
+    samples
+        Which samples: all, which the runs must share, or the common ones of all runs.
+    baseline
+        Method that changes are relative to. Default: the first.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once; or give the fields of :class:`ChooseSettings`: radii, within, bins, closed, alpha,
-        confidence, samples, baseline.
 
     Examples
     --------
@@ -303,11 +288,11 @@ def choose(
     >>> found.at[0].by_error["ACT"].name, round(found.at[0].highest, 2)
     ('run 2', 1.0)
     """
-    given, notes = _on_the_same_samples(_runs(models), settings.samples)
-    base = next(iter(given)) if settings.baseline is None else settings.baseline
-    if not isinstance(base, str) or base not in given:  # pyright: ignore[reportUnnecessaryIsInstance]
+    given, notes = _on_the_same_samples(_runs(models), samples)
+    base = next(iter(given)) if baseline is None else baseline
+    if base not in given:
         raise InputError(f"{shortened(base)} is not one of {', '.join(given)}", argument="baseline")
-    radii = tuple(sorted(set(settings.radii)))
+    radii = tuple(sorted(set(several(radii))))
     if not radii:
         raise InputError("there is none", argument="radii", remedy="give at least one radius")
     progress.stage("certifying", len(radii) * sum(map(len, given.values())))
@@ -315,9 +300,9 @@ def choose(
     constant: dict[tuple[str, str], tuple[int, tuple[float, ...]]] = {}
     for method, runs in given.items():
         for name, counts in runs.items():
-            made = [certificates(counts, radius, settings.alpha, settings.confidence) for radius in radii]
+            made = [certificates(counts, radius, alpha, confidence) for radius in radii]
             mean_radius = float(np.mean(np.where(made[0].correct, np.nan_to_num(made[0].radii), 0.0)))
-            found += [_certified(method, name, one, mean_radius, settings) for one in made if one.n_certified]
+            found += [_certified(method, name, one, mean_radius, bins, closed) for one in made if one.n_certified]
             constant[method, name] = _constant(made)
             progress.advance(len(radii))
     if not found:
@@ -326,16 +311,16 @@ def choose(
     return ModelChoice(
         tuple(given),
         tuple(found),
-        tuple(best_within(radius, tuple(given), cells, settings.within) for radius, cells in here.items()),
+        tuple(best_within(radius, tuple(given), cells, within) for radius, cells in here.items()),
         constant,
         {
             "radii": list(radii),
-            "within": settings.within,
-            "bins": settings.bins,
-            "closed": settings.closed,
-            "alpha": settings.alpha,
-            "confidence": settings.confidence,
-            "samples": settings.samples,
+            "within": within,
+            "bins": bins,
+            "closed": closed,
+            "alpha": alpha,
+            "confidence": confidence,
+            "samples": samples,
             "baseline": base,
         },
         len(next(iter(next(iter(given.values())).values()))),
@@ -366,11 +351,9 @@ def best_within(radius: float, methods: Sequence[str], models: Sequence[Certifie
     return ChosenAt(radius, highest, best("calibration_error"), best("brier_score"), pareto)
 
 
-def _certified(
-    method: str, name: str, one: Certificates, mean_radius: float, settings: ChooseSettings
-) -> CertifiedModel:
+def _certified(method: str, name: str, one: Certificates, mean_radius: float, bins: int, closed: str) -> CertifiedModel:
     arrays = (one.lower, one.upper, one.correct)
-    error = calibration_error(*arrays, settings.bins, closed=settings.closed, certified=one.certified)
+    error = calibration_error(*arrays, bins, closed=closed, certified=one.certified)
     brier = brier_score(*arrays, certified=one.certified)
     accuracy = float(np.mean(one.certified & one.correct))
     return CertifiedModel(

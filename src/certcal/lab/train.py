@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, counted_from_one, setting
+from certcal._base.signature import SEED, Option, Range, Takes, verb
 from certcal._base.text import counted, distance_text, duration
 from certcal.claims import Estimate, settings_texts
-from certcal.data import DataSettings, Inputs, Parts, open_inputs, read_split
+from certcal.data import Inputs, Parts
 from certcal.lab.training_methods import method_named
 from certcal.result import Curves, Result
+from certcal.verbs.model_and_data import COUNT, SIDE, DataSet, open_parts
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from torch.nn import Module
+
     from certcal.lab.training import Recipe, Trained, TrainingProgress
 
 _MOST_CLASSES = 10
@@ -29,83 +33,11 @@ _EPOCH = {
     **{"sigma": "σ", "epsilon": "ε", "learning_rate": "learning rate"},
 }
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
-_MOST = 10_000_000
-# Bytes of the largest data that are kept in memory: six times CIFAR-10's training images.
-_HELD = 2**32
-
-
-@dataclass(frozen=True)
-class TrainSettings(Settings):
-    """The settings of a recipe that are changed most; None for what was published."""
-
-    sigma: float | None = setting(
-        None,
-        "Standard deviation of the noise; 0 trains without noise. Default: 0.5.",
-        "positive",
-        zero=True,
-    )
-    epsilon: float | None = setting(
-        None, "Largest perturbation of an input, such as 0.5 or 8/255. Default: 1.", "distance"
-    )
-    norm: str | None = setting(None, "Norm of the perturbation. Default: l2.", "word", choices=("l2", "linf"))
-    box: tuple[float, float] | str | None = setting(
-        "auto",
-        "Range of input values, or none. Default: 0,1 if all values are pixels k/255, otherwise none.",
-        "box",
-        optional=True,
-    )
-    draws: int | None = setting(
-        None,
-        "Noise samples per input. Default: 1 for gaussian, 2 with adversaries, or as published.",
-        "whole",
-        least=1,
-        most=100_000,
-    )
-    attack_steps: int | None = setting(
-        None,
-        "Gradient steps of the adversary. Default: 2, or 4 to fine-tune, or as published.",
-        "whole",
-        least=1,
-        most=100_000,
-    )
-    epochs: int | None = setting(
-        None, "Number of epochs. Default: 150, or 10 to fine-tune.", "whole", least=1, most=100_000
-    )
-    batch: int | None = setting(
-        None, "Inputs per optimisation step. Default: 256; acce and exact: 2048.", "whole", least=1, most=_MOST
-    )
-    pieces: int | None = setting(
-        None,
-        "Number of parts of each batch, to save memory or to share them among processes.",
-        "whole",
-        least=1,
-        most=65_536,
-    )
-    learning_rate: float | None = setting(None, "Learning rate. Default: 0.1, or 0.01 to fine-tune.", "positive")
-    precision: str | None = setting(
-        None,
-        "Precision of the forward and backward pass. Default: float32.",
-        "word",
-        choices=("float32", "bfloat16", "float16"),
-    )
-    augment: str | None = setting(
-        None,
-        "Random changes of images: crop shifts by up to 4 pixels, resized-crop enlarges a part, flip mirrors. "
-        "Default: none, or as the preset.",
-        "word",
-        choices=("none", "flip", "crop", "crop+flip", "resized-crop+flip"),
-    )
-    seed: int = setting(0, "Random seed.", "whole", least=0, most=2**63 - 1)
-
-    sections: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Noise and adversaries": ("sigma", "epsilon", "norm", "box", "draws", "attack_steps")
-    }
-
-    @property
-    def changes(self) -> dict[str, Any]:
-        """What differs from the published recipe, by name."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in given.items() if value is not None or name == "box"}
+# Hyperparameters that have parameters of their own; None is what was published.
+HYPERPARAMETERS = (
+    *("sigma", "epsilon", "norm", "draws", "attack_steps", "epochs", "batch", "pieces", "learning_rate", "precision"),
+    *("augment", "seed"),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -286,22 +218,36 @@ def samples_kept(last: Mapping[str, Any]) -> dict[str, str]:
     return facts
 
 
+@verb()
 def train(
-    model: Any,
-    data: Any,
+    model: str | Module,
+    data: str | os.PathLike[str] | Inputs | Parts | DataSet,
     method: str | Recipe,
     *,
     out: str | os.PathLike[str] | None = None,
-    test: Any = None,
-    start: Any = None,
-    judge: Any = None,
-    soft: Any = None,
-    preset: str | None = None,
-    limit: int | None = None,
-    resize: int | None = None,
-    crop: int | None = None,
-    device: str = "auto",
-    outputs: Any = None,
+    test: str | os.PathLike[str] | Inputs | DataSet | None = None,
+    start: Annotated[str | os.PathLike[str] | Module | None, Takes("file"), Option(metavar="WEIGHTS")] = None,
+    judge: Annotated[str | os.PathLike[str] | Module | None, Takes("file"), Option(metavar="WEIGHTS")] = None,
+    soft: Annotated[str | os.PathLike[str] | ArrayLike | None, Takes("file"), Option(metavar="FILE")] = None,
+    preset: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
+    limit: Annotated[int | None, COUNT] = None,
+    resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
+    crop: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
+    sigma: Annotated[float | None, Takes("positive", zero=True)] = None,
+    epsilon: Annotated[float | None, Takes("distance")] = None,
+    norm: Literal["l2", "linf"] | None = None,
+    box: Annotated[tuple[float, float] | Literal["auto"] | None, Takes("box")] = "auto",
+    draws: Annotated[int | None, Range(1, 100_000)] = None,
+    attack_steps: Annotated[int | None, Range(1, 100_000)] = None,
+    epochs: Annotated[int | None, Range(1, 100_000)] = None,
+    batch: Annotated[int | None, Range(1, 10_000_000)] = None,
+    pieces: Annotated[int | None, Range(1, 65_536)] = None,
+    learning_rate: Annotated[float | None, Takes("positive")] = None,
+    precision: Literal["float32", "bfloat16", "float16"] | None = None,
+    augment: Literal["none", "flip", "crop", "crop+flip", "resized-crop+flip"] | None = None,
+    seed: Annotated[int | None, SEED] = None,
+    device: Annotated[str, Takes("text"), Option(metavar="DEVICE")] = "auto",
+    outputs: Literal["logits", "probabilities"] | None = None,
     progress: Progress = SILENT,
     **changes: Any,
 ) -> Training:
@@ -328,32 +274,69 @@ def train(
     test
         Data to look at after every epoch; by default the test part of the data, if there is one.
     start
-        Weights to begin with, for fine-tuning: a .safetensors file, a checkpoint (.pth, .pt, …), or a network.
+        Weights to fine-tune (.safetensors .pth …), on the fine-tuning schedule.
+
+        Also a network.
     judge
-        For acr: who says which samples are hard and discarded; a file of weights of the same network, or a network.
+        For acr: weights that judge which samples are hard, instead of those in training.
+
+        A file of weights of the same network, or a network.
     soft
-        For cat-rs: what each training sample should be predicted as, probabilities (n, classes), or a .npy file.
+        For cat-rs: soft labels of the training samples, probabilities in a .npy file.
+
+        What each training sample should be predicted as, probabilities (n, classes).
     preset
-        Hyperparameters that were published for a data set, such as "cifar-10", at this sigma.
+        Published hyperparameters for a data set, such as cifar-10, at this sigma.
     limit
-        Only the first so many samples.
-    resize, crop
-        Of images in folders: pixels of the shorter side, and of the centre that is kept.
+        Train on the first N samples. Default: all.
+    resize
+        Resize images of a folder: pixels of the shorter side. Needed if sizes differ.
+    crop
+        Crop the centre of images of a folder: pixels of both sides. Needed if shapes differ.
+    sigma
+        Standard deviation of the noise; 0 trains without noise. Default: 0.5.
+    epsilon
+        Largest perturbation of an input, such as 0.5 or 8/255. Default: 1.
+    norm
+        Norm of the perturbation. Default: l2.
+    box
+        Range of input values, or none. Default: 0,1 if all values are pixels k/255, otherwise none.
+    draws
+        Noise samples per input. Default: 1 for gaussian, 2 with adversaries, or as published.
+    attack_steps
+        Gradient steps of the adversary. Default: 2, or 4 to fine-tune, or as published.
+    epochs
+        Number of epochs. Default: 150, or 10 to fine-tune.
+    batch
+        Inputs per optimisation step. Default: 256; acce and exact: 2048.
+    pieces
+        Number of parts of each batch, to save memory or to share them among processes.
+    learning_rate
+        Learning rate. Default: 0.1, or 0.01 to fine-tune.
+    precision
+        Precision of the forward and backward pass. Default: float32.
+    augment
+        Random changes of images: crop shifts by up to 4 pixels, resized-crop enlarges a part, flip mirrors. Default:
+        none, or as the preset.
+    seed
+        Random seed. Default: 0.
     device
-        Where to train: "auto" for an accelerator if there is one, "cpu", "cuda", "cuda:1", "mps", … A run may go on on
-        another device.
+        Where to train: auto, cpu, cuda, cuda:1, mps, … Default: auto, an accelerator if there is one.
+
+        A run may go on on another device.
     outputs
         What the network returns, "logits" or "probabilities", unless it says so itself.
     progress
         Where to report how far the work is.
     changes
-        Attributes of the recipe (see :class:`certcal.lab.training.Recipe`, including ``adversary`` and ``loss``) and
-        constants of the method. ``box`` is (0, 1) where all values are pixels k/255, otherwise None.
+        Other attributes of the recipe (see :class:`certcal.lab.training.Recipe`, including ``adversary`` and ``loss``)
+        and constants of the method.
 
     Examples
     --------
     See :class:`Training`.
     """
+    asked = locals()
     from certcal.lab.training import Recipe
     from certcal.lab.training import train as run
     from certcal.models.devices import resolve
@@ -361,19 +344,19 @@ def train(
     from certcal.models.networks import by_name
 
     device = resolve(device)
-    limit = counted_from_one("limit", limit)
-    progress.stage("reading")
     _check_start(start)
     _check_start(judge, "judge")
-    parts, name = _parts(data, test, limit, DataSettings(resize=resize, crop=crop))
+    parts, name = open_parts(data, asked)
     inputs = parts.train
+    changes |= {each: asked[each] for each in HYPERPARAMETERS if asked[each] is not None}
+    changes |= {} if box == "auto" else {"box": box}
     if isinstance(method, Recipe):
         if changes or preset is not None:
             raise InputError("a recipe and changes are given; change the recipe with dataclasses.replace")
         chosen = method
     else:
         chosen = _recipe(method, start, preset, inputs, changes)
-    network = model
+    network: Any = model
     if isinstance(model, str):
         network = by_name(model, inputs.inputs.shape[1:], _classes(parts), seed=chosen.seed)
     tell = _Told(progress, len(inputs))
@@ -398,28 +381,6 @@ def train(
     return Training(trained, called, name, len(inputs), tested, digests)
 
 
-def _parts(data: Any, test: Any, limit: int | None, how: DataSettings) -> tuple[Parts, str]:
-    if isinstance(data, str | os.PathLike):
-        parts, name = read_split(data, resize=how.resize, crop=how.crop, in_memory=False), str(data)  # pyright: ignore
-    elif isinstance(data, Parts):
-        parts, name = data, data.name
-    else:
-        name = "data"
-        parts = Parts(name, name, open_inputs(data, resize=how.resize, crop=how.crop).inputs, None)
-    if limit is not None and limit > len(parts.train):
-        reason = f"it is {limit}, but {name} holds {len(parts.train)} samples to train on"
-        raise InputError(reason, argument="limit", remedy="give at most that")
-    train = _held(parts.train.subset(limit=limit))
-    how = how if isinstance(test, str | os.PathLike) else DataSettings()
-    held: Inputs | None = parts.test if test is None else open_inputs(test, resize=how.resize, crop=how.crop).inputs
-    return Parts(parts.name, parts.title, train, None if held is None else _held(held)), name
-
-
-def _held(inputs: Inputs) -> Inputs:
-    """In memory if that is small, otherwise read batch by batch, again in every epoch."""
-    return inputs.in_memory() if inputs.inputs.nbytes <= _HELD else inputs
-
-
 def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes: dict[str, Any]) -> Recipe:
     from certcal.lab.training import recipe
 
@@ -433,7 +394,7 @@ def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes
         method,
         fine_tune=start is not None if tuning is None else tuning,
         preset=preset,
-        box=inputs.box if isinstance(box, str) and box == "auto" else box,
+        box=inputs.box if box == "auto" else box,
         **changes,
     )
 
