@@ -16,11 +16,11 @@ from certcal import InputError
 from certcal._base.progress import SILENT
 from certcal.cli.progress import APART_SECONDS, Waiting
 from certcal.data import Inputs, Parts, Rows, read_split
+from certcal.lab.train import _classes, _Told, samples_kept
 from certcal.lab.training import recipe
 from certcal.lab.training import train as run
 from certcal.models.networks import MLP, by_name
 from certcal.verbs.model_and_data import open_parts
-from certcal.lab.train import _classes, _Told, samples_kept
 
 QUICK: dict[str, Any] = {"epochs": 2, "batch": 100, "limit": 200}
 

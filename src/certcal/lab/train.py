@@ -17,10 +17,11 @@ from certcal.claims import Estimate, settings_texts
 from certcal.data import Inputs, Parts
 from certcal.lab.training_methods import method_named
 from certcal.result import Curves, Result
-from certcal.verbs.model_and_data import COUNT, SIDE, DataSet, Network, open_parts
+from certcal.verbs.model_and_data import COUNT, SIDE, DataSet, open_parts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+    from torch.nn import Module
 
     from certcal.lab.training import Recipe, Trained, TrainingProgress
 
@@ -219,14 +220,14 @@ def samples_kept(last: Mapping[str, Any]) -> dict[str, str]:
 
 @verb()
 def train(
-    model: str | Network,
+    model: str | Module,
     data: str | os.PathLike[str] | Inputs | Parts | DataSet,
     method: str | Recipe,
     *,
     out: str | os.PathLike[str] | None = None,
     test: str | os.PathLike[str] | Inputs | DataSet | None = None,
-    start: Annotated[str | os.PathLike[str] | Network | None, Takes("file"), Option(metavar="WEIGHTS")] = None,
-    judge: Annotated[str | os.PathLike[str] | Network | None, Takes("file"), Option(metavar="WEIGHTS")] = None,
+    start: Annotated[str | os.PathLike[str] | Module | None, Takes("file"), Option(metavar="WEIGHTS")] = None,
+    judge: Annotated[str | os.PathLike[str] | Module | None, Takes("file"), Option(metavar="WEIGHTS")] = None,
     soft: Annotated[str | os.PathLike[str] | ArrayLike | None, Takes("file"), Option(metavar="FILE")] = None,
     preset: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
     limit: Annotated[int | None, COUNT] = None,

@@ -24,13 +24,6 @@ class DataSet(Protocol):
     def __len__(self) -> int: ...
 
 
-class Network(Protocol):
-    """A torch module."""
-
-    def parameters(self, recurse: bool = True) -> Any: ...
-    def eval(self) -> Any: ...
-
-
 def open_model(model: object, asked: Mapping[str, Any], device: str = "auto") -> Model:
     """The model that a verb was asked about; ``asked`` are the verb's arguments by name."""
     from certcal.models import load, wrap
