@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
+from certcal._base.json import PlainValues
 from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import Option, Range, Takes, gather, verb
 from certcal._base.text import counted
@@ -66,7 +67,11 @@ class VerifySettings:
 
 
 @dataclass(frozen=True, eq=False)
-class VerifiedAt:
+class VerifiedAt(
+    PlainValues,
+    keys="epsilon mean_width=width mean_reached_width=reached_width reached_at_both_ends=exact classes_changed reached "
+    "**summary",
+):
     """What was verified at one multiple of the box.
 
     Attributes
@@ -115,17 +120,10 @@ class VerifiedAt:
         inside = np.maximum(found.upper - found.reached_upper, found.reached_lower - found.lower)
         return float((inside <= 1e-4).mean())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "epsilon": self.epsilon,
-            "mean_width": self.width,
-            "mean_reached_width": self.reached_width,
-            "reached_at_both_ends": self.exact,
-            "classes_changed": int(self.verified.flipped.sum()),
-            "reached": self.reached.to_dict(),
-            **self.summary.to_dict(),
-        }
+    @property
+    def classes_changed(self) -> int:
+        """How many predicted classes the attack changed."""
+        return int(self.verified.flipped.sum())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

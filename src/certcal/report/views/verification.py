@@ -136,7 +136,7 @@ def _key_numbers(found: Verification) -> KeyNumbers:
     ]
     if not found.binary:
         some = one.summary.n_certified
-        numbers.insert(2, KeyNumber("certified", f"{some:,}", (f"class changed for {one.verified.flipped.sum():,}",)))
+        numbers.insert(2, KeyNumber("certified", f"{some:,}", (f"class changed for {one.classes_changed:,}",)))
     return KeyNumbers(numbers, f"Box: {found.box.times(one.epsilon)}; multiple {short(one.epsilon)}.")
 
 
