@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, same_length, to_numpy
 from certcal._base.checks import labels as class_labels
-from certcal.data.formats import OpenTable, open_table
+from certcal.data.formats import OpenTable, check_memory, open_table
 from certcal.data.inputs import MAX_CLASSES, Inputs, complaint
-from certcal.data.layout import feature_columns
+from certcal.data.layout import resolve_feature_columns
 from certcal.data.pieces import Arrays, gather, in_file, pieces
-from certcal.data.schema import ROLES
+from certcal.data.schema import ROLES, Layout
 
 if TYPE_CHECKING:
     from certcal.data.values import Batch, ColumnValues
@@ -178,14 +178,16 @@ def _features_of_table(source: Any, given: str | None, beside: tuple[str, ...]) 
         missing = pa.nulls(len(array), pa.float64()).fill_null(np.nan)
         return replace(cells, array=missing) if types.is_null(array.type) else cells
 
-    def numbers(batch: Batch, names: Sequence[str]) -> NDArray[np.float64]:
-        return matrix([filled(batch[name]) for name in names]).astype(np.float64, copy=False)
+    def numbers(columns: Sequence[ColumnValues]) -> NDArray[np.float64]:
+        return matrix([filled(cells) for cells in columns]).astype(np.float64, copy=False)
 
-    remedy = "give the codes that the model was fitted on"
     table = open_table(source)
     with in_file(table.path):
-        names, found, labels = _labelled(table, given, _LABEL_OR_OUTCOME, 8, remedy, numbers, beside)
-        _refuse_infinite(found, (*names, *beside))
+        remedy = "give the codes that the model was fitted on"
+        layout = resolve_feature_columns(table.columns, given, _LABEL_OR_OUTCOME, remedy, beside)
+        found, labels = _read_labelled(table, layout, numbers, np.float64)
+        _refuse_infinite(found, layout.numbers)
+        names = layout.families["features"].columns
         more = {name: found[:, len(names) + k] for k, name in enumerate(beside)}
         return Features(np.ascontiguousarray(found[:, : len(names)]), labels, names, more)
 
@@ -194,42 +196,35 @@ def table_inputs(path: Path, label: str | None) -> Inputs:
     """Inputs from a table, of which every column but the labels is a feature; nothing may be missing."""
     from certcal.data.values import matrix
 
-    def numbers(batch: Batch, names: Sequence[str]) -> NDArray[np.float32]:
-        whole = matrix([batch[name] for name in names])
+    def numbers(columns: Sequence[ColumnValues]) -> NDArray[np.float32]:
+        whole = matrix(columns)
         with np.errstate(over="ignore"):
             inputs = whole.astype(np.float32)
         bad = ~np.isfinite(inputs)
         if bad.any():
             row, column = map(int, np.argwhere(bad)[0])
-            batch[names[column]].refuse(row, *complaint(whole[row, column]))
+            columns[column].refuse(row, *complaint(whole[row, column]))
         return inputs
 
     table = open_table(path)
     with in_file(table.path):
         remedy = "drop it: every column but the label is a feature"
-        _, inputs, labels = _labelled(table, label, LABEL, 4, remedy, numbers)
-        return Inputs.from_arrays(inputs, labels, copy=False)
+        layout = resolve_feature_columns(table.columns, label, LABEL, remedy)
+        return Inputs.from_arrays(*_read_labelled(table, layout, numbers, np.float32), copy=False)
 
 
-def _labelled(
-    table: OpenTable,
-    given: str | None,
-    label_names: Sequence[Sequence[str]],
-    size: int,
-    remedy: str,
-    numbers: Callable[[Batch, Sequence[str]], NDArray[Any]],
-    beside: tuple[str, ...] = (),
-) -> tuple[tuple[str, ...], NDArray[Any], NDArray[np.int64]]:
-    """Names of the features, the numbers of these and of the columns beside them, and the labels."""
-    label, features = feature_columns(table, given, label_names, size, remedy, beside)
-    columns = (*features, *beside)
+def _read_labelled(
+    table: OpenTable, layout: Layout, numbers: Callable[[Sequence[ColumnValues]], NDArray[Any]], dtype: type[Any]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    width, label = len(layout.numbers), str(layout.roles["label"])
+    if table.rows is not None:
+        check_memory(table.path, np.dtype(dtype).itemsize * table.rows * width, "read a part of the table")
 
     def convert(batch: Batch) -> Arrays:
-        return {"numbers": numbers(batch, columns), "labels": _labels(batch[label])}
+        return {"numbers": numbers([batch[name] for name in layout.numbers]), "labels": _labels(batch[label])}
 
-    parts = pieces(table, (*columns, label), convert, numbers=columns, width=len(columns))
-    arrays = gather(parts, table.rows)
-    return features, arrays["numbers"], arrays["labels"]
+    arrays = gather(pieces(table, layout, convert, width=width), table.rows)
+    return arrays["numbers"], arrays["labels"]
 
 
 def _labels(cells: ColumnValues) -> NDArray[np.int64]:

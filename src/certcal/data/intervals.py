@@ -97,8 +97,7 @@ def read_intervals(
             return _convert(batch, layout, classes, names)
 
         width = 1 if layout.family is None else 64 if layout.family.is_list else len(layout.numbers)
-        parts = pieces(table, layout.columns, convert, numbers=layout.numbers, width=width, groups=groups)
-        arrays = gather(parts, table.rows, advance)
+        arrays = gather(pieces(table, layout, convert, width=width, groups=groups), table.rows, advance)
         return IntervalTable(
             table.path,
             layout,

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 
 from certcal._base.checks import InputError
 from certcal._base.text import plain_name
-from certcal.data.formats import OpenTable, TableColumn, check_memory
+from certcal.data.formats import TableColumn
 from certcal.data.pieces import CellError
 from certcal.data.schema import (
     CLASS_BOUNDS,
@@ -372,32 +372,30 @@ class _IntervalResolver(Resolver):
                     )
 
 
-def feature_columns(
-    table: OpenTable,
+def resolve_feature_columns(
+    columns: Sequence[TableColumn],
     given: str | None,
     names: Sequence[Sequence[str]],
-    size: int,
     remedy: str,
     beside: Sequence[str] = (),
-) -> tuple[str, tuple[str, ...]]:
-    """The column of labels and those of features: all others, of numbers that take so many bytes each."""
-    resolver = Resolver(table.columns, {} if given is None else {"label": given})
+) -> Layout:
+    """The column of labels, as given or by its name; every other one is a feature, but for those beside them."""
+    resolver = Resolver(columns, {} if given is None else {"label": given})
     label = resolver.optional("label", names)
     if label is None:
         raise InputError(f"no column of true classes was found; name it label{resolver.listing('label')}")
-    columns = {column.name: column.kind for column in table.columns if column.name != label}
+    others = {column.name: column.kind for column in columns if column.name != label}
     for name in beside:
-        if name not in columns:
+        if name not in others:
             raise InputError(f"there is no column {name!r}; the table must have it beside the features")
-    features = tuple(name for name in columns if name not in beside)
+    features = tuple(name for name in others if name not in beside)
     if not features:
         raise InputError(f"there is no column but {label!r}; the other columns are the features")
-    for name, kind in columns.items():
+    for name, kind in others.items():
         if kind not in ("number", "boolean", "unknown"):
             raise CellError(name, None, "does not hold numbers", remedy)
-    if table.rows is not None:
-        check_memory(table.path, size * table.rows * len(columns), "read a part of the table")
-    return label, features
+    extra = Family(tuple(beside)) if beside else None
+    return _layout("features", features=Family(features), beside=extra, label=label)
 
 
 def table_kind(names: Iterable[str]) -> Literal["intervals", "log", "inputs", "predictions"]:

@@ -16,6 +16,7 @@ from certcal._base.checks import InputError
 from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, OpenTable
 
 if TYPE_CHECKING:
+    from certcal.data.schema import Layout
     from certcal.data.values import Batch
 
 Arrays = dict[str, NDArray[Any]]
@@ -77,10 +78,9 @@ class Groups:
 
 def pieces(
     table: OpenTable,
-    columns: Sequence[str],
+    layout: Layout,
     convert: Callable[[Batch], Arrays],
     *,
-    numbers: Sequence[str],
     width: int = 1,
     size: int | None = None,
     groups: Groups | None = None,
@@ -92,10 +92,10 @@ def pieces(
     from certcal.data.values import Batch
 
     most = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // width)) if size is None else size
-    wanted = (*columns, *(() if groups is None or groups.column is None else (groups.column,)))
+    wanted = (*layout.columns, *(() if groups is None or groups.column is None else (groups.column,)))
     first_row = 0
     with in_file(table.path):
-        for rows in table.chunks(wanted, most, numbers=numbers):
+        for rows in table.chunks(wanted, most, numbers=layout.numbers):
             if rows.num_rows:
                 batch = Batch(rows, first_row)
                 yield convert(batch) | ({} if groups is None else groups.add(batch))

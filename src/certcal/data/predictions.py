@@ -224,8 +224,7 @@ class PredictionStream:
         def convert(batch: Batch) -> Arrays:
             return _convert(batch, layout, classes, two)
 
-        how: dict[str, Any] = {"numbers": layout.numbers, "width": self.width, "size": size, "groups": groups}
-        return pieces(self.table, layout.columns, convert, **how)
+        return pieces(self.table, layout, convert, width=self.width, size=size, groups=groups)
 
 
 def _convert(batch: Batch, layout: Layout, classes: Codes, two: TwoOutcomes | None) -> Arrays:

@@ -236,8 +236,8 @@ class Layout:
     """
 
     # "score" (the probability that the outcome is 1), "confidence" (of the predicted class), "probabilities" or
-    # "logits" (one per class), or "intervals" of any of them.
-    kind: Literal["score", "confidence", "probabilities", "logits", "intervals"]
+    # "logits" (one per class), "intervals" of any of them, or "features" of a model.
+    kind: Literal["score", "confidence", "probabilities", "logits", "intervals", "features"]
     roles: Mapping[str, str | Family]  # a column, or one per class; without correct, outcome and label truth is unknown
     positive: Any = None  # the outcome that counts as 1; None where 1, true or yes does
 
