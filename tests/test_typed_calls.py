@@ -14,6 +14,8 @@ import pytest
 import certcal
 from certcal._base.signature import defaults_of, specs_of
 from certcal.calibrators import CERTIFIED_METHODS, PREDICTION_METHODS
+from certcal.lab.study._battery import BINNED, UNBINNED
+from certcal.lab.study._search_methods import METHODS
 from certcal.smoothing import ACCOUNTINGS, CONFIDENCES, DEFAULT_KIND
 
 HERE = Path(__file__).parent
@@ -58,11 +60,13 @@ def test_the_examples_of_the_readme_are_right_to_a_type_checker(complaints: dict
         (certcal.recalibrate, "method", {*PREDICTION_METHODS, *CERTIFIED_METHODS}),
         (certcal.recalibrate, "confidence", {*CONFIDENCES}),
         (certcal.apply_map, "confidence", {*CONFIDENCES}),
+        (certcal.study.search, "methods", {*METHODS}),
+        (certcal.study.search, "metric", {*BINNED, *UNBINNED}),
     ],
 )
 def test_words_in_a_signature_are_those_of_the_registry(verb: Any, argument: str, words: set[str]) -> None:
     spec = specs_of(verb)[argument]
     assert set(spec.choices) == words
-    assert all(word in spec.help for word in words - {"all"}) or argument == "confidence"
+    assert all(word in spec.help for word in words) or argument in ("confidence", "metric")
     if argument == "confidence":
         assert defaults_of(verb)["confidence"] in (DEFAULT_KIND, (DEFAULT_KIND,))

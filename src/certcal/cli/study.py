@@ -13,9 +13,10 @@ from certcal.cli.app import ExampleCommand, LazyGroup
 from certcal.cli.emit import WRITTEN, Output, output_options
 from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.errors import INTERRUPTED
-from certcal.cli.options import collected, column_options, option, settings_options, taken
+from certcal.cli.options import collected, column_options, option, settings_options, taken, verb_options
 from certcal.cli.progress import Waiting, tell
-from certcal.lab.study import StudyConvertSettings, StudyMeasureSettings, StudyReviewSettings, StudySearchSettings
+from certcal.lab import study as verbs
+from certcal.lab.study import StudyMeasureSettings, StudyReviewSettings
 
 SOME_FAILED = 1
 _ROLES = ("probabilities", "logits", "label", "weight")
@@ -153,10 +154,10 @@ def review(table: str, output: Output, **options: Any) -> None:
     ),
 )
 @click.argument("table", type=click.Path())
-@settings_options(StudySearchSettings, "Table", only=_SEARCHED)
-@settings_options(StudySearchSettings, "Searching", skip=(*_SEARCHED, *_JUDGED))
+@verb_options(verbs.search, "Table", only=_SEARCHED)
+@verb_options(verbs.search, "Searching", skip=(*_SEARCHED, *_JUDGED))
 @option(_JUDGING, "--judge", metavar="TABLE", type=click.Path(), help="Table of the evaluation. Default: TABLE.")
-@settings_options(StudySearchSettings, _JUDGING, only=_JUDGED)
+@verb_options(verbs.search, _JUDGING, only=_JUDGED)
 @output_options(WRITTEN, judged=False)
 def search(table: str, judge: str | None, output: Output, **options: Any) -> None:
     """Search TABLE for an architecture, treating each lookup as a training run.
@@ -165,12 +166,9 @@ def search(table: str, judge: str | None, output: Output, **options: Any) -> Non
     MMCE and KS error of what is found are shown beside the best that exists. A budget counts distinct architectures.
     Searching and judging by the same measurements is optimistic; the options for judging choose others.
     """
-    from certcal.lab.study import search as verb
-
-    settings = collected(StudySearchSettings, options)
     output.check(*(path for path in (table, judge) if path is not None))
     with Waiting() as waiting:
-        found = verb(table, judge=judge, progress=waiting, settings=settings)
+        found = verbs.search(table, judge=judge, progress=waiting, **options)
     output.emit(found)
 
 
@@ -184,7 +182,7 @@ def search(table: str, judge: str | None, output: Output, **options: Any) -> Non
     ),
 )
 @click.argument("table", nargs=-1, required=True, type=click.Path())
-@settings_options(StudyConvertSettings, "Published tables")
+@verb_options(verbs.convert, "Published tables")
 @output_options((".parquet",), detail=False, mlflow=False, **_TABLE)
 def convert(table: tuple[str, ...], output: Output, **options: Any) -> None:
     """Make the table of a study of published tables (CSV, Parquet).
@@ -193,8 +191,5 @@ def convert(table: tuple[str, ...], output: Output, **options: Any) -> None:
     numbers (a column 'index'), --architectures names them: a JSON list such as ["8:8:8:8:8", "8:8:8:8:16"], the first
     of which is number 0.
     """
-    from certcal.lab.study import convert as verb
-
-    settings = collected(StudyConvertSettings, options)
-    output.check(*table, *([] if settings.architectures is None else [str(settings.architectures)]))
-    output.emit(replace(verb(table, settings=settings), source=output.files[0]))
+    output.check(*table, *([] if options["architectures"] is None else [options["architectures"]]))
+    output.emit(replace(verbs.convert(table, **options), source=output.files[0]))

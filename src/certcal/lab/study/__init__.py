@@ -8,10 +8,10 @@ from certcal.lab.study._entries import Entry
 from certcal.lab.study._findings import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot
 from certcal.lab.study._measure import StudyMeasureSettings, measure, unfinished
 from certcal.lab.study._overview import DatasetMedians, StudyOverview, overview
-from certcal.lab.study._published import StudyConvertSettings, convert, read_architectures
+from certcal.lab.study._published import convert, read_architectures
 from certcal.lab.study._ranks import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
 from certcal.lab.study._review import StudyReview, StudyReviewSettings, review
-from certcal.lab.study._search import SearchRow, StudySearch, StudySearchSettings, search
+from certcal.lab.study._search import SearchRow, StudySearch, search
 from certcal.lab.study._spaces import Cell, SizeSpace, Space, TopologySpace
 from certcal.lab.study._synthetic import SYNTHETIC, Synthetic
 from certcal.lab.study._table import KEYS, STATE, Joined, MeasuredColumn, StudyTable, join, stack
@@ -39,13 +39,11 @@ __all__ = [
     "SearchRow",
     "SizeSpace",
     "Space",
-    "StudyConvertSettings",
     "StudyMeasureSettings",
     "StudyOverview",
     "StudyReview",
     "StudyReviewSettings",
     "StudySearch",
-    "StudySearchSettings",
     "StudyTable",
     "Synthetic",
     "TopologySpace",

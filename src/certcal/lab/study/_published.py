@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Number
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError
 from certcal._base.files import path_of, read_bytes
-from certcal._base.settings import Settings, setting, takes
+from certcal._base.signature import Option, Takes, verb
 from certcal.lab.study._battery import BINNED, UNBINNED
 from certcal.lab.study._designs import INDEX, described
 from certcal.lab.study._entries import numbers_or_texts
@@ -62,57 +61,34 @@ _ROUNDING = 1e-6
 _MOST_BYTES, _MOST_NAMES = 16 << 20, 1_000_000
 
 
-@dataclass(frozen=True)
-class StudyConvertSettings(Settings):
-    """What published results are.
-
-    Examples
-    --------
-    >>> StudyConvertSettings(data="cifar10").data
-    ('cifar10',)
-    """
-
-    data: tuple[str, ...] = setting(
-        (),
-        "Data set: one for all tables, or one for each in order. Default: a column, or the file's name.",
-        "text",
-        many=True,
-        metavar="NAME",
-    )
-    split: str | None = setting(None, "Split. Default: a column, or test.", "text", metavar="NAME")
-    scale: str | None = setting(
-        None,
-        "Scale of accuracies and errors, share or percent. Default: told by their values where that is certain.",
-        "word",
-        choices=("share", "percent"),
-        metavar="SCALE",
-    )
-    accuracy_scale: str | None = setting(
-        None, "Scale of the accuracies, where it differs.", "word", choices=("share", "percent"), metavar="SCALE"
-    )
-    architectures: str | tuple[str, ...] | None = setting(
-        None,
-        "JSON list of architectures in the order of their index, for tables that name them by index.",
-        "file",
-        metavar="FILE",
-    )
-
-
-@takes(StudyConvertSettings)
+@verb()
 def convert(
-    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, settings: StudyConvertSettings
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    data: Annotated[str | Iterable[str], Takes("text"), Option(metavar="NAME")] = (),
+    split: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
+    scale: Annotated[Literal["share", "percent"] | None, Option(metavar="SCALE")] = None,
+    accuracy_scale: Annotated[Literal["share", "percent"] | None, Option(metavar="SCALE")] = None,
+    architectures: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FILE")] = None,
 ) -> StudyOverview:
     r"""Make one table of a study of published tables.
 
-    Each goes through :func:`read_calibration_table`. Keywords beside those below are the fields of
-    :class:`StudyConvertSettings`.
+    Each goes through :func:`read_calibration_table`.
 
     Parameters
     ----------
     sources
         Published tables (CSV, Parquet, Arrow).
-    settings
-        All settings at once. ``architectures`` may also be the names themselves.
+    data
+        Data set: one for all tables, or one for each in order. Default: a column, or the file's name.
+    split
+        Split. Default: a column, or test.
+    scale
+        Scale of accuracies and errors, share or percent. Default: told by their values where that is certain.
+    accuracy_scale
+        Scale of the accuracies, where it differs.
+    architectures
+        JSON list of architectures in the order of their index, for tables that name them by index.
 
     Examples
     --------
@@ -127,29 +103,15 @@ def convert(
     paths = [Path(each) for each in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
     if not paths:
         raise InputError("there is nothing to convert; name at least one table")
-    data = settings.data
-    if len(data) not in (0, 1, len(paths)):
-        reason = f"it is given {len(data)} times for {len(paths)} tables; give it once for all, or once for each"
+    given = tuple(data)
+    if len(given) not in (0, 1, len(paths)):
+        reason = f"it is given {len(given)} times for {len(paths)} tables; give it once for all, or once for each"
         raise InputError(reason, argument="data")
-    names = list(data) * (len(paths) if len(data) == 1 else 1) or [None] * len(paths)
-    known = settings.architectures
-    if isinstance(known, str | os.PathLike):
-        known = read_architectures(known)
-    return overview(
-        stack(
-            [
-                read_calibration_table(
-                    path,
-                    data=name,
-                    split=settings.split,
-                    scale=settings.scale,  # pyright: ignore[reportArgumentType]
-                    accuracy_scale=settings.accuracy_scale,  # pyright: ignore[reportArgumentType]
-                    architectures=known,
-                )
-                for path, name in zip(paths, names, strict=True)
-            ]
-        )
-    )
+    names = list(given) * (len(paths) if len(given) == 1 else 1) or [None] * len(paths)
+    known = None if architectures is None else read_architectures(architectures)
+    shared: Any = {"split": split, "scale": scale, "accuracy_scale": accuracy_scale, "architectures": known}
+    tables = [read_calibration_table(path, data=name, **shared) for path, name in zip(paths, names, strict=True)]
+    return overview(stack(tables))
 
 
 @names_wrong_types

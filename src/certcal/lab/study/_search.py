@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, setting, takes
+from certcal._base.signature import SEED, Option, Range, Takes, verb
 from certcal._base.text import counted
-from certcal.lab.study._battery import BINNED, UNBINNED
 from certcal.lab.study._benchmark import Benchmark, SearchObjective
 from certcal.lab.study._overview import StudyOverview, opened
 from certcal.lab.study._search_methods import METHODS
@@ -147,71 +146,36 @@ class StudySearch(Result):
         return {**found, "most_often_found": [next(iter(row.architectures)) for row in lines]}
 
 
-@dataclass(frozen=True)
-class StudySearchSettings(Settings):
-    """What is searched for, how, and by what the findings are judged.
-
-    Examples
-    --------
-    >>> StudySearchSettings(objectives="ece").objectives
-    ('ece',)
-    """
-
-    data: str | None = setting(None, "Data set. Default: the only one.", "text", metavar="NAME")
-    split: str | None = setting(None, "Split. Default: the only one.", "text", metavar="NAME")
-    space: str | Space = setting(  # noqa: RUF009  (a space is not changed)
-        "auto",
-        "Search space: topology (NATS-Bench's cells), size (widths such as 8:8:16:16:24), table (no structure, random "
-        "search only), or auto to tell by the names.",
-        "text",
-        metavar="SPACE",
-    )
-    column: str = setting("model", "Column of the architectures.", "text", metavar="COLUMN")
-    objectives: tuple[Any, ...] = setting(
-        ("accuracy", "hcs_1", "hcs_2", "hcs_3"),
-        "Objectives: accuracy, ece, hcs_B for any B, a measurement, max:COLUMN or min:COLUMN.",
-        "name",
-        many=True,
-        metavar="NAME",
-        flag="--objective",
-    )
-    methods: tuple[str, ...] | None = setting(
-        None,
-        "Search methods: evolution, local or random. Default: all that the space allows.",
-        "word",
-        many=True,
-        choices=tuple(METHODS),
-        metavar="NAME[,NAME...]",
-        flag="--method",
-    )
-    budget: int = setting(100, "Number of architectures that each search evaluates.", "whole", least=1, most=10**6)
-    repeats: int = setting(20, "Number of searches for each objective and method.", "whole", least=1, most=10**6)
-    seed: int = setting(0, "Random seed of the searches.", "whole", least=0, most=2**63 - 1)
-    stage: str = setting("pre", "Before or after temperature scaling.", "word", choices=("pre", "post"))
-    metric: str = setting(
-        "ece",
-        "Calibration metric of the harmonic calibration score.",
-        "word",
-        choices=(*BINNED, *UNBINNED),
-        metavar="NAME",
-    )
-    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000_000)
-    judge_data: str | None = setting(None, "Data set of the evaluation.", "text", metavar="NAME")
-    judge_split: str | None = setting(None, "Split of the evaluation.", "text", metavar="NAME")
-
-
-# Settings that say what a benchmark is; one that is given has its own.
-_OF_BENCHMARK = ("space", "column", "stage", "metric", "bins")
-
-
-@takes(StudySearchSettings)
+@verb()
 def search(
     table: Benchmark | StudyTable | StudyOverview | str | os.PathLike[str],
     *,
     judge: Benchmark | StudyTable | StudyOverview | str | os.PathLike[str] | None = None,
+    data: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
+    split: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
+    space: Annotated[str | Space, Takes("text"), Option(metavar="SPACE")] = "auto",
+    column: Annotated[str, Takes("text"), Option(metavar="COLUMN")] = "model",
+    objectives: Annotated[str | Iterable[str], Takes("name"), Option("--objective", "NAME")] = (
+        *("accuracy", "hcs_1", "hcs_2", "hcs_3"),
+    ),
+    methods: Annotated[
+        Literal["evolution", "local", "random"] | Iterable[Literal["evolution", "local", "random"]] | None,
+        Option("--method", "NAME[,NAME...]"),
+    ] = None,
+    budget: Annotated[int, Range(1, 10**6)] = 100,
+    repeats: Annotated[int, Range(1, 10**6)] = 20,
+    seed: Annotated[int, SEED] = 0,
+    stage: Literal["pre", "post"] = "pre",
+    metric: Annotated[
+        Literal["ece", "equal_mass_ece", "classwise_ece", "classwise_equal_mass_ece", "mce", "ks_error"]
+        | Literal["kde_ece", "mmce", "nll", "brier_score"],
+        Option(metavar="NAME"),
+    ] = "ece",
+    bins: Annotated[int, Range(1, 10_000_000)] = 15,
+    judge_data: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
+    judge_split: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
     source: str | None = None,
     progress: Progress = SILENT,
-    settings: StudySearchSettings,
 ) -> StudySearch:
     """Search for each objective by each method several times; what is found, in the layout of Tao et al.'s Table 1.
 
@@ -219,8 +183,7 @@ def search(
     partly luck. Other measurements of the same architectures (another split, other test images, another seed of
     training) can be the judge; then their numbers are shown.
 
-    Keywords beside those below are the fields of :class:`StudySearchSettings`. Searches for one objective by one method
-    differ in their random numbers only.
+    Searches for one objective by one method differ in their random numbers only.
 
     Parameters
     ----------
@@ -230,12 +193,41 @@ def search(
     judge
         Another one whose measurements of the found architectures are shown instead; by default the same table where
         ``judge_data`` or ``judge_split`` is given.
+    data
+        Data set. Default: the only one.
+    split
+        Split. Default: the only one.
+    space
+        Search space: topology (NATS-Bench's cells), size (widths such as 8:8:16:16:24), table (no structure, random
+        search only), or auto to tell by the names.
+
+        Or a :class:`Space` of your own.
+    column
+        Column of the architectures.
+    objectives
+        Objectives: accuracy, ece, hcs_B for any B, a measurement, max:COLUMN or min:COLUMN.
+    methods
+        Search methods: evolution, local or random. Default: all that the space allows.
+    budget
+        Number of architectures that each search evaluates.
+    repeats
+        Number of searches for each objective and method.
+    seed
+        Random seed of the searches.
+    stage
+        Before or after temperature scaling.
+    metric
+        Calibration metric of the harmonic calibration score.
+    bins
+        Number of bins of the calibration error.
+    judge_data
+        Data set of the evaluation.
+    judge_split
+        Split of the evaluation.
     source
         What is searched, in a few words; by default the file's name.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once.
 
     Examples
     --------
@@ -245,32 +237,31 @@ def search(
     [('accuracy', 'random', 0.9, 0.0), ('ece', 'random', 0.5, 0.0)]
     """
     progress.stage("reading")
-    asked = {name: getattr(settings, name) for name in _OF_BENCHMARK}
-    benchmark, name = _benchmark(table, {**asked, "data": settings.data, "split": settings.split})
+    asked: dict[str, Any] = {"space": space, "column": column, "stage": stage, "metric": metric, "bins": bins}
+    benchmark, name = _benchmark(table, {**asked, "data": data, "split": split})
     judging = None
-    if judge is not None or (settings.judge_data, settings.judge_split) != (None, None):
-        place = {"data": settings.judge_data or benchmark.data, "split": settings.judge_split or benchmark.split}
-        space = "table" if benchmark.space is None else benchmark.space
+    if judge is not None or (judge_data, judge_split) != (None, None):
+        place = {"data": judge_data or benchmark.data, "split": judge_split or benchmark.split}
         other = table if judge is None else judge
         if isinstance(other, Benchmark) and other is benchmark:
             raise InputError("a Benchmark has one data set and split; pass another one as the judge", argument="judge")
-        judging, _ = _benchmark(other, {**asked, "space": space, **place})
-    methods = settings.methods or (tuple(METHODS) if benchmark.space is not None else ("random",))
-    if benchmark.space is None and any(method != "random" for method in methods):
-        named = next(method for method in methods if method != "random")
+        judging, _ = _benchmark(other, {**asked, "space": benchmark.space or "table", **place})
+    chosen = tuple(methods or (METHODS if benchmark.space is not None else ("random",)))
+    if benchmark.space is None and any(method != "random" for method in chosen):
+        named = next(method for method in chosen if method != "random")
         reason = f"{named!r} needs neighbours, which a table without a structure has not"
         raise InputError(reason, argument="methods", remedy="use random, or name the space")
-    if not settings.objectives:
+    wanted = [SearchObjective.of(each) for each in objectives]
+    if not wanted:
         raise InputError("there are 0 objectives; pass some", argument="objectives")
-    wanted = [SearchObjective.of(each) for each in settings.objectives]
-    pairs = [(objective, method) for objective in dict.fromkeys(wanted) for method in dict.fromkeys(methods)]
+    pairs = [(objective, method) for objective in dict.fromkeys(wanted) for method in dict.fromkeys(chosen)]
     progress.stage("searching", len(pairs))
     bests: dict[tuple[SearchObjective, str], list[str]] = {}
     for objective, method in pairs:
-        seeds = ((settings.seed, repeat) for repeat in range(settings.repeats))
-        bests[objective, method] = [METHODS[method](benchmark, objective, settings.budget, each).best for each in seeds]
+        seeds = ((seed, repeat) for repeat in range(repeats))
+        bests[objective, method] = [METHODS[method](benchmark, objective, budget, each).best for each in seeds]
         progress.advance(1)
-    told = {"budget": settings.budget, "repeats": settings.repeats, "seed": settings.seed}
+    told = {"budget": budget, "repeats": repeats, "seed": seed}
     return _summarised(benchmark, bests, told, judging, name if source is None else source)
 
 
