@@ -151,19 +151,22 @@ def widths_chart(widths: Mapping[str, Widths], radius: str, kinds: Sequence[str]
         for kind, each in widths.items()
     ]
     across = covering([float(each.values[-1]) for each in widths.values()], "width of the interval", most=1.0)
-    texts = [
-        [kind, *(round_outward(value, "upper") for value in (each.mean, *each.quantiles))]
-        for kind, each in widths.items()
-    ]
-    columns = [Column("certificate"), *(Column(head, "bound") for head in ("mean", *_QUANTILES))]
     n = next(iter(widths.values())).n
     return Chart(
         f"Interval widths at radius {radius}",
         " ".join(f"{kind}: median {round_outward(each.median, 'upper')}." for kind, each in widths.items()),
         [Panel(across, unit("share of samples"), marks, 220)],
         f"The share of the {n:,} certified samples whose interval is no wider. Curves further left are better.",
-        Table(columns, texts, f"Widths of the intervals at radius {radius}"),
+        _widths_table(widths, f"Widths of the intervals at radius {radius}"),
     )
+
+
+def _widths_table(widths: Mapping[str, Widths | None], caption: str) -> Table:
+    def texts(each: Widths | None) -> Iterable[str]:
+        return [""] * 6 if each is None else [round_outward(v, "upper") for v in (each.mean, *each.quantiles)]
+
+    columns = [Column("certificate"), *(Column(head, "bound") for head in ("mean", *_QUANTILES))]
+    return Table(columns, [[name, *texts(each)] for name, each in widths.items()], caption)
 
 
 def interval_widths(certificates: Iterable[Certificates]) -> Chart:
@@ -197,16 +200,11 @@ def interval_widths(certificates: Iterable[Certificates]) -> Chart:
     quantiles = [nan if widths is None else widths.quantiles for _, widths in several]
     marks: list[Mark] = [Boxes(*map(list, zip(*quantiles, strict=True)))]
     marks += [Words([i + 0.5], [0.5], ["none certified"]) for i, (_, widths) in enumerate(several) if widths is None]
-    texts = [
-        [name, *(("",) * 6 if each is None else (round_outward(v, "upper") for v in (each.mean, *each.quantiles)))]
-        for name, (_, each) in zip(names, several, strict=True)
-    ]
-    columns = [Column("certificate"), *(Column(head, "bound") for head in ("mean", *_QUANTILES))]
     return Chart(
         "Interval widths",
         f"Widths of the intervals of {len(known)} certificates.",
         [Panel(named(names), unit("width of the interval"), marks, 260)],
         "Boxes: quartiles and median; whiskers: 5 % and 95 % quantiles.",
-        Table(columns, texts, "Widths of the intervals"),
+        _widths_table(dict(zip(names, (widths for _, widths in several), strict=True)), "Widths of the intervals"),
         size="wide" if len(names) > 6 else "normal",
     )
