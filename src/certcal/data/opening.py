@@ -6,14 +6,14 @@ import os
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, to_numpy
 from certcal._base.durable import open_regular
-from certcal._base.settings import Settings, setting
+from certcal._base.signature import Spec, check_setting, counted_from_one
 from certcal.data.features import LABEL, table_inputs
 from certcal.data.formats import file_ends, local_file
 from certcal.data.inputs import PARTS, Inputs, Part, Parts, Readers, Rows, Split, check_part, npy_source, read_part
@@ -30,11 +30,10 @@ _MAP_STYLE = "pass one that has a length and gives an input and its label by num
 # Samplers that go through a whole data set, by name: torch is not imported for them.
 _WHOLE = ("SequentialSampler", "RandomSampler")
 _PLAIN = ("default_collate", "default_convert")
-_SIDE = {"least": 1, "most": 1 << 14, "metavar": "PIXELS"}
 
 
 @dataclass(frozen=True)
-class DataSettings(Settings):
+class DataSettings:
     """Which samples of the data are used, and how images of a folder are prepared.
 
     Examples
@@ -43,20 +42,14 @@ class DataSettings(Settings):
     DataSettings(every=20, resize=256, crop=224)
     """
 
-    every: int = setting(
-        1, "Use samples 0, N, 2N, … of the data; Cohen et al. take N = 20 on CIFAR-10.", "whole", least=1, most=10**9
-    )
-    resize: int | None = setting(
-        None, "Resize images of a folder: pixels of the shorter side. Needed if sizes differ.", "whole", **_SIDE
-    )
-    crop: int | None = setting(
-        None, "Crop the centre of images of a folder: pixels of both sides. Needed if shapes differ.", "whole", **_SIDE
-    )
-
-    sections: ClassVar[dict[str, tuple[str, ...]]] = {"Model and data": ("every", "resize", "crop")}
+    every: int = 1
+    resize: int | None = None
+    crop: int | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        object.__setattr__(self, "every", check_setting("every", self.every, Spec("", "whole", least=1, most=10**9)))
+        for name in ("resize", "crop"):
+            object.__setattr__(self, name, counted_from_one(name, getattr(self, name), 1 << 14))
         if self.resize is not None and self.crop is not None and self.crop > self.resize:
             reason = f"it is {self.crop}, more than the {self.resize} pixels of the resized shorter side"
             raise InputError(reason, argument="crop", remedy="crop at most that")
