@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from certcal import verbs
+from certcal import lab, verbs
 from certcal.result import Result
 from tests.pinned import reading
 from tests.pinned.__main__ import main as write_anew
@@ -147,9 +147,9 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(folder: Path, nam
 
 
 def test_the_page_about_json_names_the_schema_of_every_answer() -> None:
-    for module in walk_packages(verbs.__path__, "certcal.verbs."):
-        import_module(module.name)
-    import_module("certcal.lab.study")
+    for room in (verbs, lab):
+        for module in walk_packages(room.__path__, f"{room.__name__}."):
+            import_module(module.name)
     assert {kind.schema for kind in answers(Result)} | {"certcal/bandwidth/1", "certcal/plan/1"} == set(documented())
 
 
