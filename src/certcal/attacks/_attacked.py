@@ -16,8 +16,9 @@ from certcal._base.rounding import round_outward, short_text
 from certcal.attacks._protocol import AttackMethod
 from certcal.attacks.ball import Ball
 from certcal.attacks.subject import Floats, Progress, Subject
+from certcal.binning import equal_width_edges, sums
 from certcal.claims import Frozen
-from certcal.metrics import ece
+from certcal.metrics.binned import ece_of
 from certcal.models.devices import Fitting, torch_threads
 from certcal.predictions import Predictions
 
@@ -106,7 +107,9 @@ class Attacked:
     @property
     def sentence(self) -> str:
         """What was found."""
-        before, after = (ece(p.confidence, p.correct, BINS) for p in (self.clean_predictions, self.predictions))
+        edges = equal_width_edges(BINS)
+        tables = (sums(p.confidence, p.correct, None, edges) for p in (self.clean_predictions, self.predictions))
+        before, after = map(ece_of, tables)
         limit = f"{short_text(self.epsilon, 'lower')} ({self.settings['norm']})"
         kept = (
             f"no label changed (verified), the accuracy stays {self.accuracy:.4f}"

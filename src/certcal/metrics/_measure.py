@@ -286,7 +286,7 @@ class _SharedValues:
         options: dict[str, Any],
         settings: dict[str, Any],
     ) -> float:
-        """The metric; arrays were checked when the predictions were made, and are not checked again where it counts."""
+        """The metric of arrays that were checked when the predictions were made."""
         match entry.form:
             case OfBins(of, scored, mass) if count is not None:
                 return of(self.table(count, mass), *((self.brier(),) if scored else ()), **entry.options)

@@ -580,12 +580,13 @@ def _key(method: Any) -> str:
 
 
 def _measured(name: str, predictions: Any, bins: int) -> MeasuredGroup:
-    from certcal.metrics import measure, reliability
+    from certcal.binning import equal_width_edges
+    from certcal.metrics import Reliability, measure
 
     rows = measure(predictions, bins=bins, metrics=_METRICS).rows
-    return MeasuredGroup(
-        name, len(predictions), rows, reliability(predictions.confidence, predictions.correct, bins=bins, band="none")
-    )
+    edges = equal_width_edges(bins)
+    diagram = Reliability.of(predictions.confidence, predictions.correct, None, edges, band="none")
+    return MeasuredGroup(name, len(predictions), rows, diagram)
 
 
 def _check_memory(inputs: Inputs, attacks: int) -> None:
