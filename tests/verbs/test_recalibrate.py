@@ -283,8 +283,8 @@ def test_a_path_sorts_its_samples_once(monkeypatch):
     from certcal.calibrators import _certified
 
     seen = []
-    count = _certified.counted
-    monkeypatch.setattr(_certified, "counted", lambda *given: seen.append(len(given[0])) or count(*given))
+    count = _certified.count_places
+    monkeypatch.setattr(_certified, "count_places", lambda *given: seen.append(len(given[0])) or count(*given))
     path = certified_path(made(100), np.linspace(0, 1, 21))
     assert seen == [100, 100]
     assert [each.tradeoff for each in path] == np.linspace(0, 1, 21).tolist()

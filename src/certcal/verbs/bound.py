@@ -313,7 +313,7 @@ def bound(
     _check(read, asked)
     progress.stage("bounding", 1 + len(read.groups))
     parts = _bounded(read, asked, progress)
-    name = read.name if source is None else source
+    name = source or read.name
     return Bounds(name, read.about, read.description, parts[0], read.by, parts[1:], asked.conventions, asked)
 
 

@@ -427,7 +427,7 @@ def _measured(data: PredictionData, settings: MeasureSettings, source: str | Non
         parts.append(_group(name, part, settings))
         progress.advance(1)
     conventions = {**settings.conventions(predictions.task), "streamed": False}
-    name = data.name if source is None else source
+    name = source or data.name
     about = (data.about, data.description, parts[0], data.by, parts[1:], conventions)
     found = Measurement(name, *about, settings=settings)
     if predictions.task == "binary" and not settings.metrics:
