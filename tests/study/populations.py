@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from certcal.lab.study import Answer, StudyReviewSettings, StudyTable
+from certcal._base.signature import settings_of
+from certcal.lab.study import Answer, StudyTable, review
 from certcal.lab.study._population import populate
+from certcal.lab.study._review import StudyReviewSettings
 from certcal.lab.study.questions import QUESTIONS
 
 BINS = (5, 15, 100)
@@ -45,4 +47,4 @@ def population(models: int, datasets: int = 1, **options: Any) -> StudyTable:
 
 def asked(number: int, table: StudyTable, **settings: Any) -> Answer:
     """The answer to one question, without the time that the others take."""
-    return QUESTIONS[number - 1].answer(populate(table, StudyReviewSettings(**settings))[0])
+    return QUESTIONS[number - 1].answer(populate(table, settings_of(review, StudyReviewSettings, **settings))[0])

@@ -13,10 +13,9 @@ from certcal.cli.app import ExampleCommand, LazyGroup
 from certcal.cli.emit import WRITTEN, Output, output_options
 from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.errors import INTERRUPTED
-from certcal.cli.options import collected, column_options, option, settings_options, taken, verb_options
+from certcal.cli.options import column_options, option, taken, verb_options
 from certcal.cli.progress import Waiting, tell
 from certcal.lab import study as verbs
-from certcal.lab.study import StudyMeasureSettings, StudyReviewSettings
 
 SOME_FAILED = 1
 _ROLES = ("probabilities", "logits", "label", "weight")
@@ -59,7 +58,7 @@ def study() -> None:
 )
 @click.argument("source", type=click.Path())
 @column_options(*_ROLES)
-@settings_options(StudyMeasureSettings, "Measuring")
+@verb_options(verbs.measure, "Measuring", skip=("force",))
 @engine_options("Running")
 @output_options((".parquet",), detail=False, force="Measure everything anew, then replace the table.", **_TABLE)
 def measure(
@@ -79,25 +78,24 @@ def measure(
     that have changed.
     """
     from certcal.cli.sources import existing
-    from certcal.lab import study as room
 
     place = chosen_engine(engine, address, workers, gpus)
     existing(source, "folder or manifest")
-    columns, settings = taken(options, _ROLES), collected(StudyMeasureSettings, options)
+    columns = taken(options, _ROLES)
     (out,) = output.files
     try:
         with Waiting(counted="files") as waiting:
-            found = room.measure(
+            found = verbs.measure(
                 source,
                 out=out,
                 columns=columns,
                 engine=place,
                 force=output.force,
                 progress=waiting,
-                settings=settings,
+                **options,
             )
     except KeyboardInterrupt:  # after the bar has gone, so that the sentence has a line of its own
-        kept = room.unfinished(out)
+        kept = verbs.unfinished(out)
         said = f"what was measured is kept in {kept}, the same command resumes" if kept else "nothing was measured"
         click.echo(f"certcal: interrupted; {said}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
@@ -123,8 +121,8 @@ def measure(
     ),
 )
 @click.argument("table", type=click.Path())
-@settings_options(StudyReviewSettings, "Reviewing", skip=_GIVEN)
-@settings_options(StudyReviewSettings, "Columns that came with the models", only=_GIVEN)
+@verb_options(verbs.review, "Reviewing", skip=_GIVEN)
+@verb_options(verbs.review, "Columns that came with the models", only=_GIVEN)
 @output_options(WRITTEN, judged=False)
 def review(table: str, output: Output, **options: Any) -> None:
     """Answer the benchmark study's seven questions for the models of a table.
@@ -134,12 +132,9 @@ def review(table: str, output: Output, **options: Any) -> None:
     it relate to accuracy, to the number of bins, to the architecture? Every number comes with a bootstrap interval
     over the models.
     """
-    from certcal.lab.study import review as verb
-
-    settings = collected(StudyReviewSettings, options)
     output.check(table)
     with Waiting() as waiting:
-        found = verb(table, progress=waiting, settings=settings)
+        found = verbs.review(table, progress=waiting, **options)
     output.emit(found)
 
 

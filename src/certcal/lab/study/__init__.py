@@ -6,11 +6,11 @@ from certcal.lab.study._battery import Battery, battery
 from certcal.lab.study._benchmark import Benchmark, SearchObjective
 from certcal.lab.study._entries import Entry
 from certcal.lab.study._findings import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot
-from certcal.lab.study._measure import StudyMeasureSettings, measure, unfinished
+from certcal.lab.study._measure import measure, unfinished
 from certcal.lab.study._overview import DatasetMedians, StudyOverview, overview
 from certcal.lab.study._published import convert, read_architectures
 from certcal.lab.study._ranks import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
-from certcal.lab.study._review import StudyReview, StudyReviewSettings, review
+from certcal.lab.study._review import StudyReview, review
 from certcal.lab.study._search import SearchRow, StudySearch, search
 from certcal.lab.study._spaces import Cell, SizeSpace, Space, TopologySpace
 from certcal.lab.study._synthetic import SYNTHETIC, Synthetic
@@ -39,10 +39,8 @@ __all__ = [
     "SearchRow",
     "SizeSpace",
     "Space",
-    "StudyMeasureSettings",
     "StudyOverview",
     "StudyReview",
-    "StudyReviewSettings",
     "StudySearch",
     "StudyTable",
     "Synthetic",

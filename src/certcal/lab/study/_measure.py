@@ -9,9 +9,8 @@ import re
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from certcal._base.checks import InputError
 from certcal._base.durable import LOCK, make_folder, only_writer, remove_leftovers, remove_lock, write_durably
 from certcal._base.files import path_of
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, setting, takes
+from certcal._base.signature import SEED, Option, Range, Takes, verb
 from certcal._base.text import counted
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.lab.study._battery import BINNED, UNBINNED
@@ -31,7 +30,6 @@ from certcal.lab.study._overview import StudyOverview, overview
 from certcal.lab.study._table import AUROC, KEYS, OK, ORIGIN, SIZES, STATE, SUMMARY, TEXTS, MeasuredColumn, StudyTable
 from certcal.lab.study._work import EntryWork, Measuring, Origin, Row, rows
 from certcal.metrics import STUDY_BINS
-from certcal.metrics.kernel import KERNELS
 
 # What a process that is killed can lose.
 FLUSH_ROWS = 256
@@ -41,32 +39,7 @@ _SETTINGS, _PART = re.compile(r"[0-9a-f]{12}"), re.compile(r"rows-\d{6,}\.parque
 _ROLES = ("probabilities", "logits", "label", "weight")
 
 
-@dataclass(frozen=True)
-class StudyMeasureSettings(Settings):
-    """How many models are measured.
-
-    Examples
-    --------
-    >>> StudyMeasureSettings(bins=[15, 5]).bins, StudyMeasureSettings().validation
-    ((15, 5), 0.2)
-    """
-
-    layout: str = setting(
-        "data/model", "Parts of a file's path in a folder: data, model, split.", "text", metavar="PARTS"
-    )
-    bins: tuple[int, ...] = setting(STUDY_BINS, "Numbers of bins.", "whole", many=True, least=1, most=10_000_000)
-    validation: float = setting(0.2, "Fraction of the samples used to fit the temperature.", "share")
-    seed: int = setting(0, "Random seed of the split.", "whole", least=0, most=2**63 - 1)
-    kde: str = setting(
-        "gaussian",
-        "Kernel of the KDE-ECE; triweight, with its own bandwidth, is the benchmark study's.",
-        "word",
-        choices=KERNELS,
-        metavar="KERNEL",
-    )
-
-
-@takes(StudyMeasureSettings)
+@verb()
 def measure(
     source: str | os.PathLike[str] | Iterable[Entry],
     *,
@@ -75,8 +48,12 @@ def measure(
     workers: int = 1,
     engine: Engine | None = None,
     force: bool = False,
+    layout: Annotated[str, Takes("text"), Option(metavar="PARTS")] = "data/model",
+    bins: Annotated[int | Iterable[int], Range(1, 10_000_000)] = STUDY_BINS,
+    validation: Annotated[float, Takes("share")] = 0.2,
+    seed: Annotated[int, SEED] = 0,
+    kde: Annotated[Literal["gaussian", "triweight"], Option(metavar="KERNEL")] = "gaussian",
     progress: Progress = SILENT,
-    settings: StudyMeasureSettings,
 ) -> StudyOverview:
     """Measure many models before and after temperature scaling: one row per model, data set and split.
 
@@ -86,8 +63,6 @@ def measure(
     With ``out``, finished rows are kept in a folder beside it while this works. Called again, it measures what is
     missing: new entries, files that have changed, rows that had failed. Entries that are no longer in the source leave
     the table. Other settings than those of the table are refused.
-
-    Keywords beside those below are the fields of :class:`StudyMeasureSettings`: layout, bins, validation, seed, kde.
 
     Parameters
     ----------
@@ -106,10 +81,18 @@ def measure(
         Where the work runs instead; see :mod:`certcal.engines`.
     force
         Measure everything anew. A table that was there is replaced when the new one is complete, not before.
+    layout
+        Parts of a file's path in a folder: data, model, split.
+    bins
+        Numbers of bins.
+    validation
+        Fraction of the samples used to fit the temperature.
+    seed
+        Random seed of the split.
+    kde
+        Kernel of the KDE-ECE; triweight, with its own bandwidth, is the benchmark study's.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once.
 
     Returns
     -------
@@ -130,11 +113,11 @@ def measure(
     (np.True_, [3.0, nan])
     """
     task = Measuring(
-        tuple(sorted(_checks.bin_counts(settings.bins))),
-        settings.validation,
-        settings.seed,
+        tuple(sorted(_checks.bin_counts(bins))),
+        validation,
+        seed,
         {role: name for role, name in (columns or {}).items() if name},
-        settings.kde,
+        kde,
     )
     for role in task.columns:
         if role not in _ROLES:
@@ -145,11 +128,11 @@ def measure(
     progress.stage("looking at the files")
     if out is None:
         finished = FinishedRows(None, task.settings)
-        table = _measured(open_source(source, settings.layout), finished, task, place, progress)
+        table = _measured(open_source(source, layout), finished, task, place, progress)
         return overview(table, notes=list(_differences(table)))
     path = _place(out, source)
     _refuse_others(path, task.settings, force=force)
-    opened = open_source(source, settings.layout)
+    opened = open_source(source, layout)
     with _sole_writer(path):
         before = _refuse_others(path, task.settings, force=force)
         finished = FinishedRows(path, task.settings)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from certcal._base.progress import SILENT, Progress
-from certcal._base.settings import Settings, setting, takes
+from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted
-from certcal.lab.study._battery import BINNED, UNBINNED
 from certcal.lab.study._designs import matching
 from certcal.lab.study._findings import Answer, Chart, Finding, listed, plain_values
 from certcal.lab.study._overview import StudyOverview, opened
@@ -30,71 +29,22 @@ _TIED = 0.1
 
 
 @dataclass(frozen=True)
-class StudyReviewSettings(Settings):
-    """What a review asks of the models of a table.
+class StudyReviewSettings:
+    """What :func:`review` was asked."""
 
-    Examples
-    --------
-    >>> StudyReviewSettings(tops=100).tops
-    (100,)
-    """
-
-    metric: str = setting("ece", "Calibration metric.", "word", choices=(*BINNED, *UNBINNED), metavar="NAME")
-    bins: int = setting(15, "Number of bins of the metric.", "whole", least=1, most=10_000_000)
-    split: str | None = setting(None, "Split of the table. Default: its only one, or test.", "text", metavar="NAME")
-    tops: tuple[int, ...] | None = setting(
-        None,
-        "Also review only the N most accurate models. Default: a tenth, a quarter and a half of them.",
-        "whole",
-        many=True,
-        least=2,
-        most=10**9,
-        flag="--top",
-    )
-    hcs_beta: float = setting(
-        1.0, "Weight of calibration in the harmonic calibration score.", "positive", flag="--beta", metavar="B"
-    )
-    resamples: int = setting(200, "Number of bootstrap resamples of the models.", "whole", least=20, most=100_000)
-    level: float = setting(0.95, "Confidence level of the intervals.", "level")
-    seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
-    robustness: tuple[str, ...] | None = setting(
-        None,
-        "Robustness, such as accuracy under attack; patterns such as 'pgd_*' work. Default: known names, and "
-        "out-of-distribution AUROC in any case.",
-        "name",
-        many=True,
-        metavar="COLUMN",
-    )
-    sizes: tuple[str, ...] | None = setting(
-        None,
-        "Sizes, such as parameters, width or depth; patterns work. Default: all other columns of numbers.",
-        "name",
-        many=True,
-        metavar="COLUMN",
-        flag="--size",
-    )
-    architecture: tuple[str, ...] | None = setting(
-        None,
-        "Design choices, such as an operation; patterns work. Default: all columns of text with few values.",
-        "name",
-        many=True,
-        metavar="COLUMN",
-    )
-    matrix: tuple[str, ...] | None = setting(
-        None,
-        "Columns of the correlation matrices; patterns such as 'pre_*_15' work. Default: all measurements.",
-        "name",
-        many=True,
-        metavar="COLUMN",
-    )
-    unique: str = setting(
-        "published",
-        "Which cells of NATS-Bench count as one, so that intervals do not count copies: published (6,466 differ), "
-        "function (5,044), or none to keep every row.",
-        "word",
-        choices=("published", "function", "none"),
-        metavar="RULE",
-    )
+    metric: str
+    bins: int
+    split: str | None
+    tops: tuple[int, ...] | None
+    hcs_beta: float
+    resamples: int
+    level: float
+    seed: int
+    robustness: tuple[str, ...] | None
+    sizes: tuple[str, ...] | None
+    architecture: tuple[str, ...] | None
+    matrix: tuple[str, ...] | None
+    unique: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,13 +134,39 @@ class StudyReview(Result):
         }
 
 
-@takes(StudyReviewSettings)
+@verb()
 def review(
     table: StudyTable | StudyOverview | str | os.PathLike[str],
     *,
+    metric: Annotated[
+        Literal[
+            "ece",
+            "equal_mass_ece",
+            "classwise_ece",
+            "classwise_equal_mass_ece",
+            "mce",
+            "ks_error",
+            "kde_ece",
+            "mmce",
+            "nll",
+            "brier_score",
+        ],
+        Option(metavar="NAME"),
+    ] = "ece",
+    bins: Annotated[int, Range(1, 10_000_000)] = 15,
+    split: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
+    tops: Annotated[int | Iterable[int] | None, Range(2, 10**9), Option("--top")] = None,
+    hcs_beta: Annotated[float, Takes("positive"), Option("--beta", "B")] = 1.0,
+    resamples: Annotated[int, Range(20, 100_000)] = 200,
+    level: Annotated[float, Takes("level")] = 0.95,
+    seed: Annotated[int, SEED] = 0,
+    robustness: Annotated[str | Iterable[str] | None, Takes("name"), Option(metavar="COLUMN")] = None,
+    sizes: Annotated[str | Iterable[str] | None, Takes("name"), Option("--size", "COLUMN")] = None,
+    architecture: Annotated[str | Iterable[str] | None, Takes("name"), Option(metavar="COLUMN")] = None,
+    matrix: Annotated[str | Iterable[str] | None, Takes("name"), Option(metavar="COLUMN")] = None,
+    unique: Annotated[Literal["published", "function", "none"], Option(metavar="RULE")] = "published",
     source: str | None = None,
     progress: Progress = SILENT,
-    settings: StudyReviewSettings,
 ) -> StudyReview:
     """Answer the seven questions of Tao et al. (2024) for the models of a table.
 
@@ -199,25 +175,53 @@ def review(
     covered are the sampling error of each measurement, models that are copies of one another, and that there are many
     intervals. Rows that failed are left out.
 
-    Keywords beside those below are the fields of :class:`StudyReviewSettings`. ``metric`` and ``bins`` say what the
-    answers are about. ``tops`` are numbers of most accurate models to look at beside all, in populations of at least
-    5,000 by default those of the benchmark study, 1,000 to 5,000. Columns of ``robustness`` are joined by all columns
-    whose names begin with ``auroc_``; by default they are those of the benchmark study's figures 41 to 49, or else all
-    with the names of its table. ``architecture`` takes by default texts with at most twelve different values. A larger
-    ``hcs_beta`` prefers calibration over accuracy. With ``tops`` there is a matrix of each of these parts too. Of cells
-    of NATS-Bench that are the same by the rule ``unique``, the first in the table is reviewed.
-
     Parameters
     ----------
     table
         From :func:`certcal.lab.study.measure` or :func:`certcal.lab.study.convert`, made of columns with
         :meth:`StudyTable.of`, or the name of its file.
+    metric
+        Calibration metric.
+    bins
+        Number of bins of the metric.
+    split
+        Split of the table. Default: its only one, or test.
+    tops
+        Also review only the N most accurate models. Default: a tenth, a quarter and a half of them.
+
+        In populations of at least 5,000 by default those of the benchmark study, 1,000 to 5,000. There is a matrix of
+        each of these parts too.
+    hcs_beta
+        Weight of calibration in the harmonic calibration score.
+    resamples
+        Number of bootstrap resamples of the models.
+    level
+        Confidence level of the intervals.
+    seed
+        Random seed of the bootstrap.
+    robustness
+        Robustness, such as accuracy under attack; patterns such as 'pgd_*' work. Default: known names, and
+        out-of-distribution AUROC in any case.
+
+        Joined by all columns whose names begin with ``auroc_``; known are those of the benchmark study's figures 41 to
+        49, or else all with the names of its table.
+    sizes
+        Sizes, such as parameters, width or depth; patterns work. Default: all other columns of numbers.
+    architecture
+        Design choices, such as an operation; patterns work. Default: all columns of text with few values.
+
+        That is, at most twelve.
+    matrix
+        Columns of the correlation matrices; patterns such as 'pre_*_15' work. Default: all measurements.
+    unique
+        Which cells of NATS-Bench count as one, so that intervals do not count copies: published (6,466 differ),
+        function (5,044), or none to keep every row.
+
+        Of those that are the same, the first in the table is reviewed.
     source
         What is reviewed, in a few words; by default the file's name.
     progress
         Where to report how far the work is.
-    settings
-        All settings at once.
 
     Examples
     --------
@@ -235,23 +239,24 @@ def review(
     >>> print(found.answers[4].answer.split(" (")[0])
     On data, more accurate models have a smaller ECE among all 60 models
     """
+    asked = gather(StudyReviewSettings, locals())
     progress.stage("reading")
     whole, name = opened(table)
     progress.stage("reviewing")
-    population, split = populate(whole, settings)
-    matrix = None if settings.matrix is None else matching(whole, settings.matrix, "matrix", numbers=True)
+    population, split = populate(whole, asked)
+    drawn = None if asked.matrix is None else matching(whole, asked.matrix, "matrix", numbers=True)
     rows = whole["split"] == split
     return StudyReview(
         tuple(question.answer(population) for question in QUESTIONS),
-        tuple(_charts(population, matrix)),
+        tuple(_charts(population, drawn)),
         len(population.models),
         tuple(sheet.name for sheet in population.sheets),
         split,
         int((rows & (whole["status"] != OK)).sum()),
         {
-            **asdict(settings),
+            **asdict(asked),
             "split": split,
-            "tops": None if settings.tops is None else list(settings.tops),
+            "tops": None if asked.tops is None else list(asked.tops),
             **{name: list(getattr(population, name)) for name in ("sizes", "robustness", "architecture")},
         },
         tuple(_cautions(population)),
