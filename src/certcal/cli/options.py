@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from certcal._base.checks import InputError
-from certcal._base.settings import Settings
 from certcal._base.signature import Spec, check_setting, defaults_of, specs_of
 from certcal.cli.app import SectionedOption, nearest
 from certcal.data import OPTIONS, ROLES
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-Made = TypeVar("Made", bound=Settings)
 
 _METAVARS = {
     "box": "LOW,HIGH",
@@ -96,26 +93,6 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Decorated], Decorate
     return decorate
 
 
-def settings_options(
-    cls: type[Settings],
-    section: str,
-    *,
-    only: Collection[str] | None = None,
-    skip: Collection[str] = (),
-    defaults: Mapping[str, Any] | None = None,
-) -> Callable[[Decorated], Decorated]:
-    """An option for each setting of a verb."""
-    made: list[Callable[[Any], Any]] = []
-    for each in fields(cls):
-        if each.name in skip or (only is not None and each.name not in only):
-            continue
-        default = (defaults or {}).get(each.name, each.default)
-        own = next((name for name, members in cls.sections.items() if each.name in members), section)
-        heading = own if only is None else section
-        made.append(_option(heading, each.name, each.metadata["spec"], default))
-    return options(*made)
-
-
 def verb_options(
     verb: Callable[..., Any],
     section: str,
@@ -133,12 +110,6 @@ def verb_options(
     chosen = [name for name in specs if name not in skip and (only is None or name in only)]
     given = dict.fromkeys(chosen) if optional else defaults_of(verb)
     return options(*(_option(section, name, specs[name], given.get(name), name not in given) for name in chosen))
-
-
-def collected(cls: type[Made], given: dict[str, Any]) -> Made:
-    """The settings of a verb out of a command's values, from which they are taken away."""
-    names = [each.name for each in fields(cls) if each.name in given]
-    return cls(**{name: given.pop(name) for name in names})
 
 
 def _option(section: str, name: str, spec: Spec, default: Any, required: bool = False) -> Callable[[Any], Any]:
