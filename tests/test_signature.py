@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import pytest
 
 import certcal
-from certcal import InputError
+from certcal import InputError, study
 from certcal._base.signature import (
     Option,
     Range,
@@ -26,7 +26,11 @@ from certcal._base.signature import (
 if TYPE_CHECKING:
     from nowhere import Unknown  # pyright: ignore
 
-VERBS = [certcal.measure, certcal.bound, certcal.recalibrate, certcal.apply_map, certcal.certify, certcal.compare]
+VERBS: list[Any] = [
+    *(certcal.measure, certcal.bound, certcal.recalibrate, certcal.apply_map, certcal.compare, certcal.certify),
+    *(certcal.sample, certcal.decide, certcal.summarize, certcal.attack, certcal.verify, certcal.train, certcal.choose),
+    *(study.measure, study.review, study.search, study.convert),
+]
 
 
 @dataclass(frozen=True)
