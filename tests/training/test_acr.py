@@ -149,14 +149,14 @@ def test_noise_is_gaussian_before_the_beginning_and_attacked_from_it_on(learned)
     own = EasyFirst(begin=5, sphere_steps=3, sphere_step=0.1, sphere_norm="linf")
     at = look_at(learned, 0, samples=40)
 
-    def drawn(part, epoch):
+    def draw_like(part, epoch):
         generator = torch.Generator().manual_seed(0)
         return part(at.target, at.inputs, at.labels, Moment(epoch, 0.4, 0.0, 0.1), generator)
 
-    plain, part = drawn(GaussianNoise(2), 5), SphereNoise(GaussianNoise(2), own)
-    assert torch.equal(drawn(part, 4), plain)
+    plain, part = draw_like(GaussianNoise(2), 5), SphereNoise(GaussianNoise(2), own)
+    assert torch.equal(draw_like(part, 4), plain)
     expected = sphere_attack(at.target, at.inputs, at.labels, plain, steps=3, length=0.1, norm="linf")
-    assert torch.equal(drawn(part, 5), expected)
+    assert torch.equal(draw_like(part, 5), expected)
     assert not torch.equal(expected, plain)
     nothing = part(at.target, at.inputs, at.labels, Moment(5, 0.0, 0.0, 0.1), torch.Generator())
     assert nothing is None

@@ -12,7 +12,7 @@ from torch import nn
 from certcal import InputError
 from certcal.data import Inputs
 from certcal.lab.training import recipe, train
-from certcal.lab.training._augment import AREA, AUGMENTATIONS, PADDING, RATIO, augmented, moves, parts
+from certcal.lab.training._augment import AREA, AUGMENTATIONS, PADDING, RATIO, augment_images, moves, parts
 from tests.training.digits import Modern, Stopped, data, network, numbers, same_weights, small, stop_at
 
 IMAGES = torch.arange(1, 1 + 50 * 2 * 5 * 7, dtype=torch.float32).reshape(50, 2, 5, 7)
@@ -34,7 +34,7 @@ def slow(image, down, right, mirrored, fill):
 @pytest.mark.parametrize("augment", [each for each in AUGMENTATIONS if "resized" not in each])
 @pytest.mark.parametrize("fill", [0.0, 0.25])
 def test_images_are_moved_as_a_slow_twin_moves_them(augment, fill):
-    found = augmented(IMAGES, INDEX, augment, seed=3, step=7, fill=fill).numpy()
+    found = augment_images(IMAGES, INDEX, augment, seed=3, step=7, fill=fill).numpy()
     for image, before, down, right, mirrored in zip(found, IMAGES.numpy(), *moves(INDEX.numpy(), 3, 7), strict=True):
         if "crop" not in augment:
             down = right = PADDING
@@ -59,7 +59,7 @@ def enlarged(image, top, left, tall, wide):
 
 
 def test_parts_are_enlarged_as_a_slow_twin_enlarges_them():
-    found = augmented(IMAGES, INDEX, "resized-crop+flip", seed=3, step=7).numpy()
+    found = augment_images(IMAGES, INDEX, "resized-crop+flip", seed=3, step=7).numpy()
     chosen, (_, _, mirrored) = parts(INDEX.numpy(), 3, 7, 5, 7), moves(INDEX.numpy(), 3, 7)
     for image, before, part, mirror in zip(found, IMAGES.numpy(), chosen, mirrored, strict=True):
         for channel, original in zip(image, before, strict=True):
@@ -99,9 +99,9 @@ def test_a_sample_moves_otherwise_in_another_step_or_by_another_seed_and_alike_i
     for other in (moves(INDEX.numpy(), 3, 8), moves(INDEX.numpy(), 4, 7)):
         assert all((one != another).mean() > 0.2 for one, another in zip(here, other, strict=True))
     for augment in ("crop+flip", "resized-crop+flip"):
-        whole = augmented(IMAGES, INDEX, augment, 3, 7)
+        whole = augment_images(IMAGES, INDEX, augment, 3, 7)
         for piece in (slice(0, 20), slice(20, 50)):
-            assert torch.equal(augmented(IMAGES[piece], INDEX[piece], augment, 3, 7), whole[piece])
+            assert torch.equal(augment_images(IMAGES[piece], INDEX[piece], augment, 3, 7), whole[piece])
 
 
 class Watcher(nn.Module):

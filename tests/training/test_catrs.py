@@ -12,7 +12,15 @@ import torch
 from certcal import InputError
 from certcal.attacks import Found, Target
 from certcal.lab.training import Moment, View, recipe, train
-from certcal.lab.training._catrs import CatRs, Sought, WorseNoise, catrs_loss, confident_draws, divergence, restored
+from certcal.lab.training._catrs import (
+    CatRs,
+    NoisyInputs,
+    WorseNoise,
+    catrs_loss,
+    confident_draws,
+    divergence,
+    restore_moments,
+)
 from certcal.lab.training.parts import parts_of
 from tests.training.digits import Stopped, data, held_out, network, same_weights, small, stop_at
 from tests.training.views import finite_slopes, slopes
@@ -144,14 +152,14 @@ def test_worse_noise_is_further_from_the_smoothed_prediction_at_every_draw():
 
 def test_noise_gets_back_the_mean_and_the_deviation_that_were_drawn():
     drawn, moved = random(5, 2, 3, seed=1), 3 * random(5, 2, 3, seed=2) + 4
-    back = restored(moved, drawn)
+    back = restore_moments(moved, drawn)
     for kind in (torch.mean, lambda each, axis: torch.std(each, axis, correction=0)):
         assert torch.allclose(kind(back.flatten(1), 1), kind(drawn.flatten(1), 1))
     shape = [(each - each.mean(1, keepdim=True)) for each in (back.flatten(1), moved.flatten(1))]
     assert torch.allclose(torch.cosine_similarity(*shape), torch.ones(5, dtype=torch.float64))
-    assert torch.allclose(restored(drawn, drawn), drawn)
+    assert torch.allclose(restore_moments(drawn, drawn), drawn)
     # Noise of a single entry has no deviation, and stays what it was.
-    assert torch.equal(restored(moved[:, :1, 0], drawn[:, :1, 0]), drawn[:, :1, 0])
+    assert torch.equal(restore_moments(moved[:, :1, 0], drawn[:, :1, 0]), drawn[:, :1, 0])
     # Inside a ball that is wide enough, the noise that is found has them too.
     found = seek(moment=replace(NOW, epsilon=3.0)).noisy - INPUTS
     assert torch.allclose(found.mean(2), NOISE.mean(2))
@@ -169,7 +177,7 @@ def test_the_soft_label_is_predicted_under_the_same_draws_shrunk_to_its_own_sigm
 def test_while_epsilon_is_zero_the_worst_of_the_drawn_noise_counts():
     sought = seek(moment=replace(NOW, epsilon=0.0))
     assert sought.noisy is None
-    drawn = CatRs()(view(WEIGHTS, Sought(sought.soft, INPUTS + NOISE))).loss
+    drawn = CatRs()(view(WEIGHTS, NoisyInputs(sought.soft, INPUTS + NOISE))).loss
     assert torch.isclose(CatRs()(view(WEIGHTS, sought)).loss, drawn)
     tiny = seek(moment=replace(NOW, epsilon=1e-9))
     assert CatRs()(view(WEIGHTS, tiny)).loss.item() == pytest.approx(drawn.item(), rel=1e-8)
@@ -193,7 +201,7 @@ def test_extreme_outputs_give_finite_losses_and_gradients(outputs):
     seen = Target(network, outputs, torch.tensor([[[0.1, 0.2]], [[-0.2, 0.1]]]).expand(2, 2, 2))
     sought = WorseNoise(0.25, 2)(seen, inputs, labels, replace(NOW, epsilon=5.0), torch.Generator())
     assert bool(sought.noisy.isfinite().all())
-    sought = Sought(sought.soft, -sought.noisy)
+    sought = NoisyInputs(sought.soft, -sought.noisy)
     loss = CatRs()(View(seen, inputs, labels, Found(inputs), NOW, torch.Generator(), sought)).loss
     assert finite_slopes(loss, weights)
 

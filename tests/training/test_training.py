@@ -16,7 +16,7 @@ from certcal import InputError
 from certcal._base.progress import SILENT
 from certcal.cli.progress import APART_SECONDS, Waiting
 from certcal.data import Inputs, Parts, Rows, read_split
-from certcal.lab.train import _classes, _Told, samples_kept
+from certcal.lab.train import _classes, _LoopProgress, samples_kept
 from certcal.lab.training import recipe
 from certcal.lab.training import train as run
 from certcal.models.networks import MLP, by_name
@@ -127,7 +127,7 @@ def test_a_log_says_now_and_then_where_training_is() -> None:
 
     stream, clock = io.StringIO(), Clock()
     with Waiting(stream, counted="images", clock=clock) as waiting:
-        told: Any = _Told(waiting, 1000)
+        told: Any = _LoopProgress(waiting, 1000)
         for batch in range(1, 11):
             clock.now += APART_SECONDS
             told(SimpleNamespace(epoch=1, epochs=2, share=0.5 + batch / 20, loss=0.5, accuracy=0.75))

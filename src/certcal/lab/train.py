@@ -359,7 +359,7 @@ def train(
     network: Any = model
     if isinstance(model, str):
         network = by_name(model, inputs.inputs.shape[1:], _classes(parts), seed=chosen.seed)
-    tell = _Told(progress, len(inputs))
+    tell = _LoopProgress(progress, len(inputs))
     trained = run(
         network,
         inputs,
@@ -433,7 +433,7 @@ def _classes(parts: Parts) -> int:
     return max(2, len(parts.train.class_names), *labels)
 
 
-class _Told:
+class _LoopProgress:
     """Progress of the loop, as whoever waits is told of it."""
 
     def __init__(self, progress: Progress, images: int) -> None:

@@ -67,7 +67,7 @@ def admm_convergence(found: Baseline, *, run: int | None = None, exact: WorstCas
     ]
     # Errors of feasible points are at most 1; the relaxed one may be far above, and would press the others flat.
     cut = f" The relaxed error goes up to {largest:.3g} and is cut at 1." if largest > 1 else ""
-    return Chart("Convergence of ADMM", _ended(history), panels, f"Terms of the Lagrangian by step.{cut}")
+    return Chart("Convergence of ADMM", _finiteness_sentence(history), panels, f"Terms of the Lagrangian by step.{cut}")
 
 
 def admm_constraints(found: Baseline, *, run: int | None = None) -> Chart:
@@ -96,7 +96,7 @@ def admm_constraints(found: Baseline, *, run: int | None = None) -> Chart:
     ]
     met = [_CONSTRAINTS[name] for name in _CONSTRAINTS if not history[f"{name}_distance_sum"].any()]
     said = f"Met at every step: {', '.join(met)}." if met else "Distance from each constraint by step."
-    return Chart("ADMM's distance from its constraints", _ended(history), panels, said)
+    return Chart("ADMM's distance from its constraints", _finiteness_sentence(history), panels, said)
 
 
 def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
@@ -134,7 +134,7 @@ def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
         ]
         panels.append(Panel(across, unit(""), marks, 90, f"step {step:,}"))
     said = "At the end each sample should have one bar of height 1."
-    return Chart("ADMM's assignments", _ended(history), panels, said, size="wide")
+    return Chart("ADMM's assignments", _finiteness_sentence(history), panels, said, size="wide")
 
 
 def _history(found: Baseline, run: int | None, names: tuple[str, ...]) -> dict[str, Any]:
@@ -167,6 +167,6 @@ def _panel(steps: Axis, values: Any, label: str, low: float | None = None) -> Pa
     return Panel(steps, up, [*zero, Line(_along(values), heights, 0, markers=len(heights) == 1)], 80, label)
 
 
-def _ended(history: Mapping[str, Any]) -> str:
+def _finiteness_sentence(history: Mapping[str, Any]) -> str:
     lost = not all(np.isfinite(values).all() for values in history.values())
     return "Some values stopped being finite." if lost else "All values stay finite."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from certcal.lab.logs._budgets import DEFAULT_BUDGETS, Budget, SettingTable
 from certcal.lab.logs._calibration import CertifiedCalibration
 from certcal.lab.logs._chance import Chance, chance
-from certcal.lab.logs._compare import Compared, Comparison, RunFamily, compare, gathered
+from certcal.lab.logs._compare import Compared, Comparison, RunFamily, compare, notes_of_logs
 from certcal.lab.logs._dominance import Dominance, Stretch, dominance, dominance_table, just_above
 from certcal.lab.logs._families import FamilyComparison, compare_families
 from certcal.lab.logs._graph import DominanceGraph
@@ -41,8 +41,8 @@ __all__ = [
     "compare_unnamed",
     "dominance",
     "dominance_table",
-    "gathered",
     "just_above",
+    "notes_of_logs",
     "on_common_samples",
     "read_confidence_log",
     "read_curve",

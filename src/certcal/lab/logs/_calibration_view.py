@@ -68,7 +68,7 @@ def curve_charts(
     made: list[Chart] = []
     across = radii_axis(radii)
     near, far = (short_text(radii[place], "lower") for place in (0, -1))
-    for group in grouped(lines):
+    for group in group_by_look(lines):
         marks: list[Mark] = []
         if up.low < 0 < up.high:
             marks.append(Segments([(across.low, 0.0, across.high, 0.0)], "zero"))
@@ -90,7 +90,7 @@ def _line(line: Curve, radii: Sequence[float], across: Axis) -> Line:
     return falling_steps(line.steps.radii.tolist(), line.steps.shares.tolist(), across, look, line.name, marked)
 
 
-def grouped(lines: Sequence[Any]) -> list[list[Any]]:
+def group_by_look(lines: Sequence[Any]) -> list[list[Any]]:
     """Lines that share a picture: those whose looks differ. A line has a ``place``, or is one."""
     groups: dict[int, list[Any]] = {}
     for line in lines:
@@ -100,20 +100,25 @@ def grouped(lines: Sequence[Any]) -> list[list[Any]]:
     return list(groups.values())
 
 
-def _worst(metric: str) -> Callable[[CertifiedSummary], Any]:
+def _worst_of(metric: str) -> Callable[[CertifiedSummary], Any]:
     return lambda summary: summary[metric].worst
 
 
 # What is drawn and printed: the words over a chart, those over a column, the side, and where it is.
 _QUANTITIES: tuple[tuple[str, str, str, Callable[[CertifiedSummary], Any]], ...] = (
-    ("Calibration error if all hold, certified samples", "error if all hold", "upper", _worst("calibration_error")),
+    (
+        "Calibration error if all hold, certified samples",
+        "error if all hold",
+        "upper",
+        _worst_of("calibration_error"),
+    ),
     (
         "Calibration error if all hold, all samples",
         "of all samples",
         "upper",
         lambda summary: summary["calibration_error"].worst_all,
     ),
-    ("Brier score, certified samples", "Brier score", "upper", _worst("brier_score")),
+    ("Brier score, certified samples", "Brier score", "upper", _worst_of("brier_score")),
     ("Skill, certified samples", "skill", "lower", lambda summary: summary.skill),
 )
 
@@ -123,14 +128,14 @@ def calibration_charts(found: Comparison) -> list[list[Chart]]:
     groups: list[list[Chart]] = []
     for title, _, _, of in _QUANTITIES:
         made: list[Chart] = []
-        values = [_value(of(summary)) for each in found.calibration for summary in each.summaries]
+        values = [_claim_value(of(summary)) for each in found.calibration for summary in each.summaries]
         for where, own in _calibrated_together(found):
             lines = [
                 Curve(
                     found.names.index(each.family),
                     each.family,
-                    [_value(of(summary)) for summary in each.summaries],
-                    [_text(of(summary)) for summary in each.summaries],
+                    [_claim_value(of(summary)) for summary in each.summaries],
+                    [_claim_text(of(summary)) for summary in each.summaries],
                 )
                 for each in own
             ]
@@ -163,16 +168,16 @@ def calibration_table(found: Comparison, noun: str) -> Table:
     for where, own in _calibrated_together(found):
         for i, radius in enumerate(own[0].radii):
             rows.append(Heading(f"radius {short_text(radius, 'lower')}{where}"))
-            rows += [_row(each, i) for each in own]
+            rows += [_calibration_row(each, i) for each in own]
     columns = [Column(noun), Column("certified", priority=1)]
     columns += [Column(head, "bound", side) for _, head, side, _ in _QUANTITIES]
     return Table(columns, rows, "Certified calibration by radius, rounded to the safe side")
 
 
-def _row(each: CertifiedCalibration, i: int) -> list[Cell]:
+def _calibration_row(each: CertifiedCalibration, i: int) -> list[Cell]:
     summary = each.summaries[i]
     certified = f"{summary.n_certified:,} of {summary.n:,}"
-    return [each.family, certified, *(_text(of(summary)) for _, _, _, of in _QUANTITIES)]
+    return [each.family, certified, *(_claim_text(of(summary)) for _, _, _, of in _QUANTITIES)]
 
 
 def _is_cut(found: Comparison) -> bool:
@@ -187,11 +192,11 @@ def _axis(title: str, values: Sequence[float]) -> Axis:
     return Axis(low, 1.0, ticks(low, 1), "at least")
 
 
-def _value(claim: Any) -> float:
+def _claim_value(claim: Any) -> float:
     return math.nan if claim is None else float(claim.value)
 
 
-def _text(claim: Any) -> str:
+def _claim_text(claim: Any) -> str:
     return NOTHING if claim is None or claim.text == "undefined" else str(claim.text)
 
 
@@ -208,7 +213,7 @@ def budgets(found: Comparison) -> list[Block]:
         for each in own:
             rows.append(Heading(each.setting.text))
             for (name, values), resolved in zip(each.rows, each.resolved, strict=True):
-                rows.append([name, *_converted(values, resolved)[:reach]])
+                rows.append([name, *_converted_texts(values, resolved)[:reach]])
         columns = [Column("radius"), *(Column(short_text(radius, "lower"), "estimate") for radius in found.at[:reach])]
         caption = f"Expected certified accuracy in per cent at sigma {sigma:g}, by radius{beyond}"
         made.append(Table(columns, rows, caption, fit="split"))
@@ -216,7 +221,7 @@ def budgets(found: Comparison) -> list[Block]:
     return [*made, *(Text(each, "note") for each in notes)]
 
 
-def _converted(values: Any, resolved: Sequence[bool]) -> list[str]:
+def _converted_texts(values: Any, resolved: Sequence[bool]) -> list[str]:
     cells: list[str] = []
     for low, high, sure in zip(values.lower.tolist(), values.upper.tolist(), resolved, strict=True):
         text = percent_of(low) if low == high else f"{percent_of(low)} – {percent_of(high)}"

@@ -154,13 +154,13 @@ def chance(
     where = np.unique(np.concatenate([*(each[each >= 0.5] for each in (*a, *b)), _BEGINNINGS, [1.0]]))
     spent = level / _TESTS
     found = [
-        *_reached(first, _tails(a[0], b[1], where) <= spent, where),
-        *_reached(second, _tails(b[0], a[1], where) <= spent, where),
+        *_stretches_around_beginnings(first, _tails(a[0], b[1], where) <= spent, where),
+        *_stretches_around_beginnings(second, _tails(b[0], a[1], where) <= spent, where),
     ]
     return Chance(first, second, tuple(sorted(found, key=lambda each: each.start)), a[0].size, level, draws)
 
 
-def _reached(name: str, passed: NDArray[np.bool_], where: NDArray[np.float64]) -> list[Stretch]:
+def _stretches_around_beginnings(name: str, passed: NDArray[np.bool_], where: NDArray[np.float64]) -> list[Stretch]:
     """Runs of passed tests that contain a beginning; a step's test holds from the step before it."""
     found: dict[Stretch, None] = {}
     for beginning in _BEGINNINGS:

@@ -302,7 +302,7 @@ def compare(
     names
         What those are called that have no name of their own.
     """
-    several, records, cut = on_common_samples(*_recorded(sources, names), samples)
+    several, records, cut = on_common_samples(*_vote_records(sources, names), samples)
     runs = compared_runs(several, records, at, alpha)
     families = tuple(RunFamily(run.name, (run,), best_accuracy([run.curve])) for run in runs)
     graphs: tuple[DominanceGraph, ...] = ()
@@ -317,7 +317,7 @@ def compare(
     return Comparison(families, best, graphs, notes, calibration=calibration)
 
 
-def _recorded(sources: Iterable[Any], names: Sequence[str] | None) -> tuple[list[Any], list[VoteRecord]]:
+def _vote_records(sources: Iterable[Any], names: Sequence[str] | None) -> tuple[list[Any], list[VoteRecord]]:
     """Sources, and what is known of the votes of each under its own name."""
     several = list(sources)
     if not several:
@@ -341,10 +341,10 @@ def _recorded(sources: Iterable[Any], names: Sequence[str] | None) -> tuple[list
 def compared_runs(several: Sequence[Any], records: Sequence[VoteRecord], at: Any, alpha: float) -> tuple[Compared, ...]:
     """Each run on its own, all at the same radii."""
     alpha = failure_probability(alpha, "alpha")
-    printed = [_printed(each, record, alpha) for each, record in zip(several, records, strict=True)]
+    printed = [_printed_radii(each, record, alpha) for each, record in zip(several, records, strict=True)]
     where = _default_radii([radii for radii, _ in printed]) if at is None else check_at(at)
     return tuple(
-        _compared(each, record, radii, level, where)
+        _compared_run(each, record, radii, level, where)
         for each, record, (radii, level) in zip(several, records, printed, strict=True)
     )
 
@@ -354,7 +354,7 @@ def common_setting(runs: Sequence[Compared]) -> dict[str, Any]:
     return {"n": min(run.draws[0] for run in runs), "alpha": max(run.alpha for run in runs)}
 
 
-def _printed(source: Any, record: VoteRecord, alpha: float) -> tuple[NDArray[np.float64], float]:
+def _printed_radii(source: Any, record: VoteRecord, alpha: float) -> tuple[NDArray[np.float64], float]:
     """Radii as a run certifies or a log prints them, and their level."""
     if hasattr(source, "record"):
         return source.radii, source.alpha
@@ -370,7 +370,7 @@ def _default_radii(radii: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return step * np.arange(int(largest / step) + 1, dtype=np.float64)
 
 
-def _compared(
+def _compared_run(
     source: Any, record: VoteRecord, radii: NDArray[np.float64], alpha: float, at: NDArray[np.float64]
 ) -> Compared:
     draws, sure = (int(record.draws.min()), int(record.draws.max())), record.radii(alpha)
@@ -423,7 +423,7 @@ def notes_of(runs: Sequence[Compared]) -> tuple[str, ...]:
 
 
 @names_wrong_types
-def gathered(runs: Sequence[Compared]) -> list[str]:
+def notes_of_logs(runs: Sequence[Compared]) -> list[str]:
     """What is to be known of single logs, said once for all that it holds for."""
     whose: dict[str, list[str]] = {}
     for run in runs:

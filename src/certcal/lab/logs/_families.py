@@ -24,11 +24,11 @@ from certcal.lab.logs._compare import (
     RunFamily,
     common_setting,
     compared_runs,
-    gathered,
     notes_of,
+    notes_of_logs,
 )
 from certcal.lab.logs._graph import DominanceGraph, graph_of_best, graph_of_shares
-from certcal.lab.logs._repeats import RepeatedRuns, pooled
+from certcal.lab.logs._repeats import RepeatedRuns, pool_runs
 from certcal.lab.logs._samples import check_same_samples, on_common_samples
 from certcal.smoothing import Counts
 from certcal.smoothing.robustness.accuracy import AccuracyCurve, best_accuracy
@@ -220,7 +220,7 @@ def _together(members: Sequence[FamilyMember], sources: Sequence[Any]) -> dict[t
     for one, source in zip(members, sources, strict=True):
         several.setdefault((one.family, one.sigma), []).append(source)
     return {
-        (family, sigma): own[0] if len(own) == 1 else pooled(own, f"{family} {sigma:g}")
+        (family, sigma): own[0] if len(own) == 1 else pool_runs(own, f"{family} {sigma:g}")
         for (family, sigma), own in several.items()
     }
 
@@ -343,7 +343,7 @@ def _calibration(
 
 
 def _notes(runs: Sequence[Compared], members: Sequence[FamilyMember]) -> tuple[str, ...]:
-    notes = [*gathered(runs), *notes_of(runs)]
+    notes = [*notes_of_logs(runs), *notes_of(runs)]
     without = [one.name for one in members if not isinstance(one.source, Counts)]
     if 0 < len(without) < len(members):
         notes.append(f"Without histograms of confidences, nothing is certified of those of {', '.join(without)}.")

@@ -149,7 +149,7 @@ class DominanceGraph(
         if not self.edges:
             return f"{where}, no method {surely}dominates another on these samples."
         top = self.undominated
-        listed = _listed(top, 3)
+        listed = _first_few(top, 3)
         return f"{where}, {len(top)} of {len(self.names)} methods are not {surely}dominated on these samples: {listed}."
 
     @property
@@ -159,12 +159,12 @@ class DominanceGraph(
         orders = [f"{a} is better than {b}" for a, b in edges]
         unclear = sum(pair.verdict == UNCLEAR for pair in self.pairs)
         surely = "surely " if unclear else ""
-        better = _listed(orders) if orders else f"no method is {surely}better than another"
+        better = _first_few(orders) if orders else f"no method is {surely}better than another"
         text = f"{self.setting} on these samples, {better}"
         implied = len(self.edges) - len(edges)
         text += f" ({implied} more {'pair follows' if implied == 1 else 'pairs follow'})" if implied else ""
         if edges:
-            text += f"; {'not surely dominated' if unclear else 'undominated'}: {_listed(list(self.undominated))}"
+            text += f"; {'not surely dominated' if unclear else 'undominated'}: {_first_few(list(self.undominated))}"
         if unclear:
             text += f"; {unclear} {'pair' if unclear == 1 else 'pairs'} cannot be told from what the logs print"
         return f"{text}; an estimate, since shares of votes stand for p_A."
@@ -198,7 +198,7 @@ class DominanceGraph(
         firm = [f"{a} is better than {b}" for a, b in self.firm_edges]
         crossing = [f"{each.first} and {each.second} cross" for each in self.chances if each.verdict == NEITHER]
         partly = [each for each in self.chances if each.stretches and each.verdict == OPEN]
-        parts = [_listed(each) for each in (firm, crossing) if each]
+        parts = [_first_few(each) for each in (firm, crossing) if each]
         if len(partly) > _FEW:
             parts.append(f"{len(partly)} {'other ' if parts else ''}pairs differ over a part of all p")
         else:
@@ -261,7 +261,7 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _listed(texts: Sequence[str], most: int = _SPELLED) -> str:
+def _first_few(texts: Sequence[str], most: int = _SPELLED) -> str:
     """Several texts as one, the first few spelled out."""
     shown = list(texts[:most])
     more = len(texts) - len(shown)

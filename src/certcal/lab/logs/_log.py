@@ -251,7 +251,7 @@ def _settle(
         )
         warnings.warn(text, LogWarning, stacklevel=3)
         return likely[0], (text,)
-    found = f"alpha = {_listed(likely)} each explain" if likely else "no round alpha up to 0.05 explains"
+    found = f"alpha = {_levels_text(likely)} each explain" if likely else "no round alpha up to 0.05 explains"
     if claimed is None:
         raise InputError(
             f"{found} every radius with {printed.drawn} and sigma = {printed.sigma:g}",
@@ -265,7 +265,7 @@ def _settle(
     )
 
 
-def _listed(levels: Sequence[float]) -> str:
+def _levels_text(levels: Sequence[float]) -> str:
     """Levels as they stand in a sentence, no more than a few of them."""
     texts = [f"{level:g}" for level in levels]
     if len(texts) > _MOST_NAMED:

@@ -95,7 +95,7 @@ class RepeatedRuns:
         }
 
 
-def pooled(sources: Sequence[Any], name: str) -> Any:
+def pool_runs(sources: Sequence[Any], name: str) -> Any:
     """Runs of one method at one noise level as one source, under a name."""
     records = [as_record(each) for each in sources]
     logs = [hasattr(each, "record") for each in sources]

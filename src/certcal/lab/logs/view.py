@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital, counted
 from certcal.claims import in_full, short_text
-from certcal.lab.logs import FamilyComparison, gathered, just_above
+from certcal.lab.logs import FamilyComparison, just_above, notes_of_logs
 from certcal.lab.logs._calibration_view import (
     MOST_DRAWN,
     Curve,
@@ -17,7 +17,7 @@ from certcal.lab.logs._calibration_view import (
     calibration,
     calibration_table,
     curve_charts,
-    grouped,
+    group_by_look,
 )
 from certcal.report.charts import MOST_SERIES, Chart, Graph, percent
 from certcal.report.document import (
@@ -109,15 +109,15 @@ def view(found: Comparison) -> Report:
         sections.append(Section("Dominance across all settings", [Figures(drawn), meaning]))
     sections += [Section("Verdicts", _verdicts(found), brief=True, folded=True)] if found.graphs else []
     sections.append(
-        Section("Certified accuracy", [Text(_certified(found)), Figures(accuracy_charts(found), _left(found))])
+        Section("Certified accuracy", [Text(_certified(found)), Figures(accuracy_charts(found), _undrawn(found))])
     )
-    sections += map(_folded, _accuracy_tables(found))
-    sections += [_folded(_repeats(found))] if found.repeats else []
+    sections += map(_appendix_section, _accuracy_tables(found))
+    sections += [_appendix_section(_repeats(found))] if found.repeats else []
     sections.append(Section("Distribution of p_A", _p_a(found), brief=_single(found)))
     sections.append(Section("Average certified radius", _average(found), brief=True, folded=True))
     if found.calibration:
         sections.append(Section("Certified calibration", calibration(found), brief=True))
-        sections.append(_folded(calibration_table(found, _noun(found))))
+        sections.append(_appendix_section(calibration_table(found, _noun(found))))
     appendix = [runs] if families else []
     appendix += [Section("Other sampling budgets", budgets(found))] if found.settings else []
     what = "training method" if families else "smoothed classifier"
@@ -132,7 +132,7 @@ def view(found: Comparison) -> Report:
         appendix,
         _listed_sources(found.sources),
         f"{counted(len(found.families), noun)}, {described}" if families else described,
-        [*([] if families else gathered(found.runs)), *found.notes],
+        [*([] if families else notes_of_logs(found.runs)), *found.notes],
         smaller=[lambda: _without_steps(found)],
     )
 
@@ -177,7 +177,7 @@ def p_a_charts(found: Comparison, *, by_radius: bool = False) -> list[Chart]:
     for title, members in _groups(found):
         draws = max(run.draws[1] for _, _, run in members) if by_radius else None
         lines = [PaLine(place, name, run.distribution) for place, name, run in members]
-        for group in grouped(lines):
+        for group in group_by_look(lines):
             looks = [line._replace(look=line.look % MOST_SERIES) for line in group]
             where = f"{title}{', by radius' if by_radius else ''}"
             made.append(p_a_chart(f"Distribution of p_A{where}", looks, draws=draws, in_percent=True))
@@ -218,7 +218,7 @@ def _groups(found: Comparison) -> list[tuple[str, list[tuple[int, str, Compared]
     return [(f", sigma {sigma:g}", _members(found, sigma)) for sigma in found.sigmas]
 
 
-def _folded(table: Table) -> Section:
+def _appendix_section(table: Table) -> Section:
     """A table as a section: in the appendix of a page, and in a terminal."""
     return Section(table.caption, [replace(table, caption="")], brief=True, folded=True)
 
@@ -367,7 +367,7 @@ def _accuracy_tables(found: Comparison) -> list[Table]:
             [
                 short_text(radius, "lower"),
                 *(
-                    f"{own[i]}{'' if single else _reached(each, i)}"
+                    f"{own[i]}{'' if single else _best_sigmas_text(each, i)}"
                     for each, own in zip(found.families, cells, strict=True)
                 ),
                 *([_ahead(found, i)] if several else []),
@@ -416,12 +416,12 @@ def _repeats(found: Comparison) -> Table:
     return Table(columns, rows, "Mean ± standard deviation over runs", note, fit="split")
 
 
-def _left(found: Comparison) -> str:
+def _undrawn(found: Comparison) -> str:
     left, noun = len(found.families) - MOST_DRAWN, _noun(found)
     return f"{left:,} further {f'{noun}s are' if left > 1 else f'{noun} is'} in the tables only." if left > 0 else ""
 
 
-def _reached(family: RunFamily, i: int) -> str:
+def _best_sigmas_text(family: RunFamily, i: int) -> str:
     """The noise levels that reach the best at a radius."""
     names = family.best.names[i]
     if len(names) == len(family.runs) > 1:
@@ -449,7 +449,7 @@ def _p_a(found: Comparison) -> list[Block]:
     quantiles = Table(columns, rows, "Quantiles of p_A", fit="split")
     return [
         Text(f"{P_A} Only p ≥ 1/2 certifies anything.{scale}"),
-        Figures(drawn, _left(found)),
+        Figures(drawn, _undrawn(found)),
         *([shares, quantiles] if _single(found) else [Details("Shares and quantiles", [shares, quantiles])]),
     ]
 

@@ -22,7 +22,7 @@ from certcal.lab.training.acr import SphereNoise, label_votes
 from certcal.lab.training.parts import TrainingParts, parts_of
 from certcal.lab.training.prepare import fitted
 from certcal.lab.training.schedules import finest, generator_of, moment
-from certcal.lab.training.step import Workshop, read, some_of
+from certcal.lab.training.step import StepWorker, read, some_of
 from certcal.models.devices import resolve, torch_threads
 from certcal.models.protocol import Outputs
 
@@ -286,56 +286,56 @@ def gradient_norms(
         whole_number(each, 1, _MOST, name, remedy) for each, name in ((samples, "samples"), (draws, "draws"))
     )
     seed = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
-    workshop = fitted(network, inputs, recipe, outputs=outputs, device=resolve(device))
+    worker = fitted(network, inputs, recipe, outputs=outputs, device=resolve(device))
     if recipe.together:
         raise InputError(
             f"{recipe.method} attacks a whole batch together, so that one sample has no loss of its own; compare "
             "gradients of easy and hard samples by another method, such as smoothadv"
         )
-    index, copies = _chosen(len(inputs), samples, seed), draws if recipe.sigma else 1
+    index, copies = _choose_samples(len(inputs), samples, seed), draws if recipe.sigma else 1
     with torch_threads():
-        p_a = _p_a(workshop, index, copies, seed)
+        p_a = _p_a(worker, index, copies, seed)
         parts = parts_of(recipe)
         every = [parts]
         if isinstance(parts.noise, SphereNoise):
             every.append(replace(parts, noise=parts.noise.drawn))
-        norms = _norms(workshop, every, index, seed, progress)
+        norms = _norms(worker, every, index, seed, progress)
     norms.flags.writeable = p_a.flags.writeable = False
     plain = norms[1] if len(norms) > 1 else None
     return GradientNorms(recipe.method, recipe.sigma, copies, index.numpy(), p_a, norms[0], plain)
 
 
-def _chosen(count: int, samples: int, seed: int) -> Tensor:
+def _choose_samples(count: int, samples: int, seed: int) -> Tensor:
     if samples >= count:
         return torch.arange(count)
     order = torch.randperm(count, generator=generator_of("gradient norms: samples", seed))
     return order[:samples].sort().values
 
 
-def _p_a(workshop: Workshop, index: Tensor, draws: int, seed: int) -> Floats:
-    target = Target(workshop.network.eval(), workshop.outputs)
-    generator = generator_of("gradient norms: votes", seed, device=workshop.device)
-    inputs, labels = some_of(workshop.inputs, index), workshop.labels[index]
+def _p_a(worker: StepWorker, index: Tensor, draws: int, seed: int) -> Floats:
+    target = Target(worker.network.eval(), worker.outputs)
+    generator = generator_of("gradient norms: votes", seed, device=worker.device)
+    inputs, labels = some_of(worker.inputs, index), worker.labels[index]
     with torch.no_grad():
-        votes = label_votes(target, inputs, labels, workshop.recipe.sigma, draws, generator)
+        votes = label_votes(target, inputs, labels, worker.recipe.sigma, draws, generator)
     return votes.numpy().astype(np.float64) / draws
 
 
 def _norms(
-    workshop: Workshop,
+    worker: StepWorker,
     every: Sequence[TrainingParts],
     index: Tensor,
     seed: int,
     progress: Callable[[int, int], object] | None,
 ) -> Floats:
     """Norms (ways, n) of each sample's gradient, in each way from the same generator."""
-    now = moment(workshop.recipe, workshop.recipe.epochs - 1)
-    norms, kind = np.empty((len(every), index.numel())), finest(workshop.device)
+    now = moment(worker.recipe, worker.recipe.epochs - 1)
+    norms, kind = np.empty((len(every), index.numel())), finest(worker.device)
     for place, sample in enumerate(index):
         for way, parts in enumerate(every):
-            generator = generator_of("gradient norms: noise", seed, int(sample), device=workshop.device)
-            judged = workshop.loss(parts, now, *workshop.samples(sample[None], None), generator, dropout=None)
-            squares = [each.to(kind).square().sum() for each in workshop.gradients(judged)]
+            generator = generator_of("gradient norms: noise", seed, int(sample), device=worker.device)
+            judged = worker.loss(parts, now, *worker.samples(sample[None], None), generator, dropout=None)
+            squares = [each.to(kind).square().sum() for each in worker.gradients(judged)]
             norms[way, place] = math.sqrt(sum(read(torch.stack(squares))))
         if not np.isfinite(norms[:, place]).all():
             raise InputError(

@@ -243,13 +243,13 @@ def entries_in_manifest(file: Path) -> list[Entry]:
         try:
             found.append(
                 Entry(
-                    _text(cells["model"]),
-                    _text(cells["predictions"]) or None,
-                    _text(cells.get("data")) or DATA,
-                    _text(cells.get("split")) or SPLIT,
+                    _cell_text(cells["model"]),
+                    _cell_text(cells["predictions"]) or None,
+                    _cell_text(cells.get("data")) or DATA,
+                    _cell_text(cells.get("split")) or SPLIT,
                     {name: cells[name] for name in given},
-                    {name.removeprefix(_OTHERS): _text(cells[name]) for name in others if _text(cells[name])},
-                    _text(cells.get("reason")),
+                    {name.removeprefix(_OTHERS): _cell_text(cells[name]) for name in others if _cell_text(cells[name])},
+                    _cell_text(cells.get("reason")),
                     file.parent,
                 )
             )
@@ -262,7 +262,7 @@ def _is_given(name: str) -> bool:
     return name not in (*_NEEDED, "data", "split", "reason") and not name.startswith(_OTHERS)
 
 
-def _text(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     return "" if value is None or value != value else readable(str(value))
 
 

@@ -128,7 +128,7 @@ def measure(
     progress.stage("looking at the files")
     if out is None:
         finished = FinishedRows(None, task.settings)
-        table = _measured(open_source(source, layout), finished, task, place, progress)
+        table = _measure_entries(open_source(source, layout), finished, task, place, progress)
         return overview(table, notes=list(_differences(table)))
     path = _place(out, source)
     _refuse_others(path, task.settings, force=force)
@@ -139,7 +139,7 @@ def measure(
         if before is not None:
             finished.take(before)
         finished.read()
-        table = _measured(opened, finished, task, place, progress)
+        table = _measure_entries(opened, finished, task, place, progress)
         content = table.to_parquet()
         if not path.exists() or path.read_bytes() != content:
             write_durably(path, content)
@@ -176,17 +176,17 @@ def _refuse_others(path: Path, settings: Mapping[str, Any], *, force: bool) -> S
         then, now = table.settings.get(name), settings.get(name)
         if then != now:
             raise InputError(
-                f"{path} was measured with {name} = {_shown(then)}, and {_shown(now)} is asked for; "
+                f"{path} was measured with {name} = {_setting_text(then)}, and {_setting_text(now)} is asked for; "
                 "choose another name, or force to measure everything anew"
             )
     return table
 
 
-def _shown(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else "none" if value is None else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def _measured(
+def _measure_entries(
     source: EntrySource, finished: FinishedRows, task: Measuring, engine: Engine, progress: Progress
 ) -> StudyTable:
     """Every entry of the source, those that are not finished yet measured now."""

@@ -206,7 +206,7 @@ def read_calibration_table(
             raise InputError(f"{name} is {value!r}; use 'share' or 'percent'")
     file = path_of(path)
     try:
-        columns = _named(_columns(file), architectures)
+        columns = _rename_columns(_columns(file), architectures)
         if data is not None:
             columns["data"] = [data] * len(columns["model"])
         columns.setdefault("data", [_stem(file)] * len(columns["model"]))
@@ -260,7 +260,7 @@ def _ours(name: str) -> str | None:
     return f"{match[1]}_{metric}" + (f"_{match[3]}" if match[3] else "")
 
 
-def _named(columns: Mapping[str, list[Any]], architectures: Sequence[str] | None) -> dict[str, list[Any]]:
+def _rename_columns(columns: Mapping[str, list[Any]], architectures: Sequence[str] | None) -> dict[str, list[Any]]:
     """The columns under our names, with one that names the models."""
     found: dict[str, list[Any]] = {}
     index: str | None = None
@@ -279,7 +279,7 @@ def _named(columns: Mapping[str, list[Any]], architectures: Sequence[str] | None
         if index is None:
             raise InputError(f"there is no column with the models ({', '.join(_MODEL)}); it has {', '.join(columns)}")
         found["model"] = _by_index(columns[index], architectures)
-    found["model"] = [_text(value) for value in found["model"]]
+    found["model"] = [_model_text(value) for value in found["model"]]
     if "" in found["model"]:
         raise InputError(f"row {found['model'].index('') + 1} names no model; fill it in or drop the row")
     return found
@@ -296,7 +296,7 @@ def _by_index(values: list[Any], architectures: Sequence[str] | None) -> list[st
     return names
 
 
-def _text(value: Any) -> str:
+def _model_text(value: Any) -> str:
     if value is None or value != value:
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()

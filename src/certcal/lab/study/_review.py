@@ -314,7 +314,7 @@ def _cautions(population: Population) -> Iterator[str]:
             f"{' '.join(found)} Such noise makes correlations between data sets too small, and those between "
             "measurements on the same test samples too small or too large."
         )
-    if found := [each for sheet in sheets for each in _tied(population, sheet)]:
+    if found := [each for sheet in sheets for each in _tie_cautions(population, sheet)]:
         yield (
             f"The most accurate models are not all more accurate than the rest ({listed(found)}): the table's order "
             "decides."
@@ -365,7 +365,7 @@ def _noisy(population: Population, sheet: Sheet) -> Iterator[str]:
         )
 
 
-def _tied(population: Population, sheet: Sheet) -> Iterator[str]:
+def _tie_cautions(population: Population, sheet: Sheet) -> Iterator[str]:
     """A cut of the most accurate models that falls among models of the same accuracy."""
     best = sheet.ranked("accuracy", population.column)[0] if "accuracy" in sheet else np.empty(0)
     for top in population.tops(best.size)[:-1]:

@@ -262,7 +262,7 @@ def search(
         bests[objective, method] = [METHODS[method](benchmark, objective, budget, each).best for each in seeds]
         progress.advance(1)
     told = {"budget": budget, "repeats": repeats, "seed": seed}
-    return _summarised(benchmark, bests, told, judging, name if source is None else source)
+    return _summarise(benchmark, bests, told, judging, name if source is None else source)
 
 
 def _benchmark(table: Any, asked: Mapping[str, Any]) -> tuple[Benchmark, str]:
@@ -273,7 +273,7 @@ def _benchmark(table: Any, asked: Mapping[str, Any]) -> tuple[Benchmark, str]:
     return Benchmark(whole, **asked), name
 
 
-def _summarised(
+def _summarise(
     benchmark: Benchmark,
     found: Mapping[tuple[SearchObjective, str], Sequence[str]],
     settings: Mapping[str, Any],

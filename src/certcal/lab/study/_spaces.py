@@ -223,11 +223,11 @@ class SizeSpace:
         return len(self.channels) ** _LAYERS
 
     def __iter__(self) -> Iterator[str]:
-        return (_written(widths) for widths in product(self.channels, repeat=_LAYERS))
+        return (_widths_text(widths) for widths in product(self.channels, repeat=_LAYERS))
 
     def __contains__(self, name: object, /) -> bool:
         try:
-            return isinstance(name, str) and _written(self.parse(name)) == name
+            return isinstance(name, str) and _widths_text(self.parse(name)) == name
         except InputError:
             return False
 
@@ -238,7 +238,7 @@ class SizeSpace:
         if len(widths) != _LAYERS or any(width not in self.channels for width in widths):
             raise InputError(
                 f"{name!r} is not a size; write {_LAYERS} of {', '.join(map(str, self.channels))}, "
-                f"such as {_written(self.channels[:1] * _LAYERS)}"
+                f"such as {_widths_text(self.channels[:1] * _LAYERS)}"
             )
         return widths
 
@@ -246,12 +246,12 @@ class SizeSpace:
         """The sizes with another width of one layer."""
         widths = self.parse(name)
         return [
-            _written((*widths[:layer], other, *widths[layer + 1 :]))
+            _widths_text((*widths[:layer], other, *widths[layer + 1 :]))
             for layer in range(_LAYERS)
             for other in self.channels
             if other != widths[layer]
         ]
 
 
-def _written(widths: Sequence[Any]) -> str:
+def _widths_text(widths: Sequence[Any]) -> str:
     return ":".join(str(width) for width in widths)

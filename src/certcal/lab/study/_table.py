@@ -221,7 +221,7 @@ class StudyTable(NotebookCard):
 
         texts = [name for name, values in self.columns.items() if values.dtype == object]
         arrays = [
-            _text(name, values) if name in texts else from_numpy(np.ascontiguousarray(values, np.float64))
+            _text_column(name, values) if name in texts else from_numpy(np.ascontiguousarray(values, np.float64))
             for name, values in self.columns.items()
         ]
         table = pa.Table.from_arrays(arrays, names=list(self.columns))
@@ -375,7 +375,7 @@ def join(
         twice = next(name for name in wanted if name in table)
         raise InputError(f"columns has {twice!r}, which the table has itself; rename it in one of the two")
     rows = np.array(found, np.intp)
-    fresh = {name: _taken(usable[name], rows) for name in added}
+    fresh = {name: _rows_or_empty(usable[name], rows) for name in added}
     whole = StudyTable.of({**table.columns, **fresh}, table.settings)
     matched = int(np.count_nonzero(rows >= 0))
     unused = len(usable) - len({place for place in found if place >= 0})
@@ -402,7 +402,7 @@ def _settings_of(notes: Mapping[str, str]) -> dict[str, Any]:
     return settings
 
 
-def _text(name: str, values: NDArray[Any]) -> Any:
+def _text_column(name: str, values: NDArray[Any]) -> Any:
     """A column (pyarrow) of text; pyarrow's own conversion would load pandas."""
     from certcal.data.arrow import pa
 
@@ -451,7 +451,7 @@ def _array(name: str, values: Any) -> NDArray[Any]:
         raise InputError(f"columns[{name!r}] holds neither numbers nor text only; pass one of the two") from None
 
 
-def _taken(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
+def _rows_or_empty(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
     """Values of some rows; empty where the row is -1."""
     empty: Any = "" if values.dtype == object else np.nan
     return np.append(values, np.array([empty], values.dtype))[rows]

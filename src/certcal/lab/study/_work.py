@@ -146,7 +146,7 @@ def _state(value: Any) -> tuple[float, str]:
     return float(size), f"blake2b:{digest.hexdigest()}"
 
 
-def _failed(reason: str) -> Row:
+def _failed_row(reason: str) -> Row:
     """The row of what could not be measured."""
     return {"status": FAILED, "reason": readable(" ".join(reason.split()))}
 
@@ -180,17 +180,17 @@ class Measuring:
             with one_thread():
                 return self._row(work)
         except InputError as error:
-            return _failed(str(error))
+            return _failed_row(str(error))
         except MemoryError:
-            return _failed("there is not enough memory to measure it; use fewer workers")
+            return _failed_row("there is not enough memory to measure it; use fewer workers")
         except Exception as error:  # one broken file must not end the study
-            return _failed(f"{type(error).__name__}: {error}")
+            return _failed_row(f"{type(error).__name__}: {error}")
 
     def _row(self, work: EntryWork) -> Row:
         from certcal.lab.study._battery import battery
 
         if work.problem:
-            return _failed(work.problem)
+            return _failed_row(work.problem)
         predictions, others = self._read(work.predictions), {name: _scores(v) for name, v in work.others.items()}
         if predictions.task == "binary":  # the same model as one with two classes, whose temperature can be fitted
             p = predictions.confidence
@@ -302,7 +302,7 @@ def _in_smaller_groups(engine: Engine, task: Measuring, works: list[EntryWork]) 
         return
     except EngineError as error:
         if len(works) == 1:
-            yield works[0], _failed(str(error))
+            yield works[0], _failed_row(str(error))
             return
     left = [*rest.values()]
     middle = (len(left) + 1) // 2

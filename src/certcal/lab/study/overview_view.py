@@ -63,9 +63,9 @@ def _facts(found: StudyOverview) -> list[tuple[str, str]]:
     table, settings = found.table, found.table.settings
     own = [name for name in ("accuracy",) if name in table]
     facts = [
-        ("splits", _listed(table.splits)),
-        ("measurements", _listed([str(name) for name in table.measurements])),
-        ("other columns", _listed([*own, *table.given])),
+        ("splits", _names_text(table.splits)),
+        ("measurements", _names_text([str(name) for name in table.measurements])),
+        ("other columns", _names_text([*own, *table.given])),
     ]
     if "validation" in settings:
         share = f"on {settings['validation']:.4g} of the samples, seed {settings['seed']}; the rest was measured"
@@ -75,6 +75,6 @@ def _facts(found: StudyOverview) -> list[tuple[str, str]]:
     return facts
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more if names else "none"

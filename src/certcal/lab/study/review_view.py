@@ -74,7 +74,7 @@ def view(found: StudyReview) -> Report:
         found.source,
         found.description,
         _notes(found, level),
-        data=_lean(found.to_dict()) if _is_large(found) else {},
+        data=_without_large_charts(found.to_dict()) if _is_large(found) else {},
     )
 
 
@@ -119,8 +119,8 @@ def _answer(found: StudyReview, answer: Answer, level: str) -> list[Block]:
     # Of several data sets the first one is drawn at once; tables are always shown.
     later = tuple(f"{name}: " for name in found.datasets[1:])
     folded = [each for each in answer.charts if each.title.startswith(later) and not isinstance(each, FindingTable)]
-    blocks += _drawn([each for each in answer.charts if each not in folded])
-    return [*blocks, *([Details(f"Other data sets ({len(folded)})", _drawn(folded))] if folded else [])]
+    blocks += _chart_blocks([each for each in answer.charts if each not in folded])
+    return [*blocks, *([Details(f"Other data sets ({len(folded)})", _chart_blocks(folded))] if folded else [])]
 
 
 def _paragraphs(found: StudyReview, text: str) -> list[str]:
@@ -162,7 +162,7 @@ def _appendix(found: StudyReview) -> list[Section]:
     ]
     parts: list[tuple[str, Sequence[Block]]] = [
         ("Findings of the benchmark study", [Facts(published)] if published else []),
-        ("All measurements", [*_drawn([*others, *matrices[:1]]), *further]),
+        ("All measurements", [*_chart_blocks([*others, *matrices[:1]]), *further]),
         ("Claims in full", [Listing([each.sentence for each in found.claims()], 1000)] if found.claims() else []),
         ("Settings", [Facts(settings)] if settings else []),
     ]
@@ -195,19 +195,19 @@ def _is_large(found: StudyReview) -> bool:
     return size > _MOST_KEPT
 
 
-def _lean(value: Any) -> Any:
+def _without_large_charts(value: Any) -> Any:
     """A document without the cells of large matrices and the single models of large scatter plots."""
     if isinstance(value, list):
-        return [_lean(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_without_large_charts(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(value, dict):
         return value
     entry = cast("dict[str, Any]", value)
     many = isinstance(entry.get("names"), list) and len(entry["names"]) > _LARGE
     left_out = ({"values"} if "method" in entry else {"x", "y", "names", "colour"}) if many else set[str]()
-    return {key: _lean(each) for key, each in entry.items() if key not in left_out}
+    return {key: _without_large_charts(each) for key, each in entry.items() if key not in left_out}
 
 
-def _drawn(given: Sequence[Matrix | BoxPlots | ScatterPlot | Lines | FindingTable]) -> list[Block]:
+def _chart_blocks(given: Sequence[Matrix | BoxPlots | ScatterPlot | Lines | FindingTable]) -> list[Block]:
     """Charts in their order: narrow ones beside each other, wide ones and tables by themselves."""
     blocks: list[Block] = []
     parts = [part for each in given for part in _parts(each)]

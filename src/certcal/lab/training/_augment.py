@@ -22,7 +22,7 @@ PADDING = 4
 AREA, RATIO, ATTEMPTS = (0.08, 1.0), (3 / 4, 4 / 3), 10
 
 
-def augmented(images: Tensor, index: Tensor, augment: str, seed: int, step: int, fill: float = 0.0) -> Tensor:
+def augment_images(images: Tensor, index: Tensor, augment: str, seed: int, step: int, fill: float = 0.0) -> Tensor:
     """Images (n, …, height, width) on any device, shifted by up to PADDING pixels or enlarged, and mirrored.
 
     ``index`` has the numbers of the samples, on the CPU; what is shifted in has the value ``fill``.
@@ -31,7 +31,7 @@ def augmented(images: Tensor, index: Tensor, augment: str, seed: int, step: int,
         return images
     down, right, mirrored = moves(index.numpy(), seed, step)
     if "resized" in augment:
-        images = _enlarged(images, parts(index.numpy(), seed, step, images.shape[-2], images.shape[-1]))
+        images = _enlarge(images, parts(index.numpy(), seed, step, images.shape[-2], images.shape[-1]))
     elif "crop" in augment:
         rows, columns = (torch.as_tensor(each).to(images.device) for each in (down, right))
         height, width = images.shape[-2:]
@@ -71,7 +71,7 @@ def parts(index: NDArray[np.int64], seed: int, step: int, height: int, width: in
     return found[np.arange(len(index)), fits.argmax(axis=1)]
 
 
-def _enlarged(images: Tensor, chosen: NDArray[np.float64]) -> Tensor:
+def _enlarge(images: Tensor, chosen: NDArray[np.float64]) -> Tensor:
     """A part of each image at the size of the whole, bilinear between the centres of pixels."""
     top, left, tall, wide = torch.as_tensor(chosen, dtype=images.dtype).to(images.device).T
     flat = images.flatten(1, -3)

@@ -14,7 +14,7 @@ from certcal.attacks.ascent import ascend, step_length
 from certcal.attacks.ball import Norm
 from certcal.lab.training._recipe import Recipe
 from certcal.lab.training.parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
-from certcal.lab.training.schedules import Moment, drawn, finest
+from certcal.lab.training.schedules import Moment, draw_like, finest
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class CatRs(Constants, method="cat-rs"):
 
     def __call__(self, view: View) -> Judged:
         """The loss, with K from the view's generator."""
-        sought: Sought = view.scouted
+        sought: NoisyInputs = view.scouted
         every = view.target.draw_log_probabilities(view.clean)
         worse = every
         if sought.noisy is not None:
@@ -79,7 +79,7 @@ class CatRs(Constants, method="cat-rs"):
 
 
 @dataclass(frozen=True, eq=False)
-class Sought:
+class NoisyInputs:
     """Log probabilities (n, classes) of ŷ, and inputs with the worse noise (draws, n, …), or None where ε is 0."""
 
     soft: Tensor
@@ -98,7 +98,7 @@ class WorseNoise:
 
     def __call__(
         self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
-    ) -> Sought:
+    ) -> NoisyInputs:
         """What the network should predict, and the noisy inputs at which it does so least."""
         noise = target.noise
         assert noise is not None
@@ -109,9 +109,9 @@ class WorseNoise:
         else:
             soft = self.soft.clamp_min(torch.finfo(self.soft.dtype).tiny).log()  # shares may be 0, which adds nothing
         if not moment.epsilon:
-            return Sought(soft, None)
+            return NoisyInputs(soft, None)
         ball = Ball(moment.epsilon, self.norm, box=None)
-        return Sought(soft, self._worse(Target(target.network, target.outputs), inputs, noise, soft, ball))
+        return NoisyInputs(soft, self._worse(Target(target.network, target.outputs), inputs, noise, soft, ball))
 
     def _worse(self, base: Target, inputs: Tensor, noise: Tensor, soft: Tensor, ball: Ball) -> Tensor:
         centre, drawn = inputs.unsqueeze(0).expand_as(noise).flatten(0, 1), noise.flatten(0, 1)
@@ -122,12 +122,12 @@ class WorseNoise:
 
         def move(gradient: Tensor, moved: Tensor, step: int) -> Tensor:
             now = moved - centre
-            return restored(now + ball.step(gradient, length), drawn) - now
+            return restore_moments(now + ball.step(gradient, length), drawn) - now
 
         return ascend(base, centre + drawn, ball, self.steps, move, away).reshape(noise.shape)
 
 
-def restored(noise: Tensor, drawn: Tensor) -> Tensor:
+def restore_moments(noise: Tensor, drawn: Tensor) -> Tensor:
     """The noise with the mean and the standard deviation, over the entries of each sample, that the drawn one has."""
     flat, before = noise.flatten(1), drawn.flatten(1)
     centred, as_before = (each - each.mean(1, keepdim=True) for each in (flat, before))
@@ -140,7 +140,7 @@ def confident_draws(every: Tensor, labels: Tensor, generator: torch.Generator) -
     """K of each sample: binomial, of as many trials as there are draws, with the share of them that are right."""
     kind = finest(every.device)
     share = (every.argmax(2) == labels).to(kind).mean(0)
-    trials = drawn(torch.rand, every.shape[:2], generator, share) < share
+    trials = draw_like(torch.rand, every.shape[:2], generator, share) < share
     return trials.sum(0).clamp_min(1)
 
 

@@ -29,7 +29,7 @@ from certcal._base.text import reason
 from certcal.data import Inputs
 from certcal.lab.training._log import LOG, append, rewrite
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training.step import Optimiser, Place, StepResult, Workshop, all_finite, restore
+from certcal.lab.training.step import Optimiser, Place, StepResult, StepWorker, all_finite, restore
 from certcal.models.devices import described
 from certcal.models.fingerprint import weights_digest
 from certcal.models.networks import Network, save_weights
@@ -72,7 +72,7 @@ class TrainingState:
     The random state is not here: everything random comes from the recipe's seed and these counters.
     """
 
-    workshop: Workshop
+    worker: StepWorker
     optimiser: Optimiser
     selection: Tensor  # weights of the samples, (n,)
     step: int = 0  # since the beginning
@@ -86,26 +86,26 @@ class TrainingState:
     history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @classmethod
-    def begin(cls, workshop: Workshop) -> TrainingState:
+    def begin(cls, worker: StepWorker) -> TrainingState:
         """Before the first step."""
-        optimiser = Optimiser(workshop.recipe, workshop.trained)
-        return cls(workshop, optimiser, torch.ones(workshop.labels.numel(), dtype=torch.float64))
+        optimiser = Optimiser(worker.recipe, worker.trained)
+        return cls(worker, optimiser, torch.ones(worker.labels.numel(), dtype=torch.float64))
 
     @property
     def scaled(self) -> bool:
         """Whether the loss is scaled, so that gradients may overflow now and then."""
-        return self.workshop.recipe.precision == "float16" and self.scale > SMALLEST_SCALE
+        return self.worker.recipe.precision == "float16" and self.scale > SMALLEST_SCALE
 
     @property
     def place(self) -> Place:
         """Where training is."""
-        return Place(self.epoch, self.step, self.scale if self.workshop.recipe.precision == "float16" else 1.0)
+        return Place(self.epoch, self.step, self.scale if self.worker.recipe.precision == "float16" else 1.0)
 
     def apply(self, step: StepResult, learning_rate: float, samples: int) -> None:
         """Move the weights, unless gradients overflowed, and count."""
         if step.finite:
             self.optimiser.step(step.gradients, learning_rate)
-            restore(self.workshop.buffers, step.buffers)
+            restore(self.worker.buffers, step.buffers)
         if self.scaled:
             self.steady += 1
             if not step.finite:
@@ -126,18 +126,18 @@ class TrainingState:
 
     def finite(self) -> bool:
         """Whether all weights and buffers are."""
-        return bool(all_finite([*self.workshop.network.parameters(), *self.workshop.buffers]))
+        return bool(all_finite([*self.worker.network.parameters(), *self.worker.buffers]))
 
     def counters(self) -> dict[str, Any]:
         """All that is not a tensor."""
         return {name: getattr(self, name) for name in COUNTERS} | {
             "history": self.history,
-            "random": {"seed": self.workshop.recipe.seed, "step": self.step},
+            "random": {"seed": self.worker.recipe.seed, "step": self.step},
         }
 
     def tensors(self) -> dict[str, Tensor]:
         """All that is, under names; views of what is trained."""
-        network = self.workshop.network
+        network = self.worker.network
         named = {f"weight/{name}": tensor.detach() for name, tensor in network.named_parameters()}
         named |= {f"buffer/{name}": tensor.detach() for name, tensor in network.named_buffers()}
         named |= {f"optimiser/{name}": tensor for name, tensor in self.optimiser.tensors().items()}
@@ -147,7 +147,7 @@ class TrainingState:
         """Go on from what :meth:`counters` and :meth:`tensors` gave; they are known to fit."""
         for name in (*COUNTERS, "history"):
             setattr(self, name, counters[name])
-        network = self.workshop.network
+        network = self.worker.network
         with torch.no_grad():
             for kind, several in (("weight", network.named_parameters()), ("buffer", network.named_buffers())):
                 for name, tensor in several:
@@ -184,7 +184,7 @@ class RunFolder:
         name = f"checkpoint-{state.step:06d}.safetensors"
         write_durably(self.path / name, content)
         record = {"format": FORMAT, **state.counters(), "file": name, "sha256": hashlib.sha256(content).hexdigest()}
-        write_durably(self.path / STATE, _text(record))
+        write_durably(self.path / STATE, _record_bytes(record))
         self._file = name
         self._remove_others()
 
@@ -209,9 +209,9 @@ class RunFolder:
 
 
 @contextlib.contextmanager
-def opened(path: Path, workshop: Workshop, inputs: Inputs, test: Inputs | None) -> Generator[RunFolder, None, None]:
+def opened(path: Path, worker: StepWorker, inputs: Inputs, test: Inputs | None) -> Generator[RunFolder, None, None]:
     """The folder of a run, new or the same as before."""
-    what = _description(workshop, inputs, test)
+    what = _description(worker, inputs, test)
     _check_free(path)
     make_folder(path)
     with only_writer(path, "training in this folder"):
@@ -223,7 +223,7 @@ def opened(path: Path, workshop: Workshop, inputs: Inputs, test: Inputs | None) 
         elif other is not None and not _nothing_learnt(path):
             raise InputError(f"{path}: holds a training run with {other}; choose another folder, or pass what it had")
         if other is not None:
-            write_durably(path / RECIPE, _text({**what, "versions": _versions(described(str(workshop.device)))}))
+            write_durably(path / RECIPE, _record_bytes({**what, "versions": _versions(described(str(worker.device)))}))
         yield RunFolder(path)
 
 
@@ -233,21 +233,21 @@ def _nothing_learnt(path: Path) -> bool:
     return {entry.name for entry in path.iterdir()} <= {RECIPE, LOCK, LOG} and not (log.exists() and log.stat().st_size)
 
 
-def _description(workshop: Workshop, inputs: Inputs, test: Inputs | None) -> dict[str, Any]:
-    network = workshop.network.eval()
+def _description(worker: StepWorker, inputs: Inputs, test: Inputs | None) -> dict[str, Any]:
+    network = worker.network.eval()
     return {
         "format": FORMAT,
-        "recipe": workshop.recipe.to_dict(),
+        "recipe": worker.recipe.to_dict(),
         "data": {"samples": len(inputs), "sha256": inputs.fingerprint},
         "test": None if test is None else {"samples": len(test), "sha256": test.fingerprint},
         "network": {
             "class": type(network).__name__,
             "settings": json.loads(json.dumps(getattr(network, "settings", None), default=str)),
-            "outputs": workshop.outputs,
+            "outputs": worker.outputs,
             "first_weights": weights_digest(network),
         },
-        "judge": None if workshop.judge is None else weights_digest(workshop.judge),
-        "soft": None if workshop.soft is None else hashlib.sha256(workshop.soft.numpy().tobytes()).hexdigest(),
+        "judge": None if worker.judge is None else weights_digest(worker.judge),
+        "soft": None if worker.soft is None else hashlib.sha256(worker.soft.numpy().tobytes()).hexdigest(),
     }
 
 
@@ -283,14 +283,14 @@ _WORDS = {
 def _difference(before: Mapping[str, Any], what: Mapping[str, Any]) -> str | None:
     """In what a run differs from the one before, in words; None where it is the same."""
     for key, value in what.items():
-        found = before.get(key) if key != "recipe" else _filled(before.get(key))
+        found = before.get(key) if key != "recipe" else _with_defaults(before.get(key))
         if found == value:
             continue
         return _WORDS[key] if key != "recipe" else f"another recipe ({_change(found, value)})"
     return None
 
 
-def _filled(recipe: Any) -> Any:
+def _with_defaults(recipe: Any) -> Any:
     """A recipe that an older version wrote, with the defaults of what there was not yet."""
     if not isinstance(recipe, dict):
         return recipe
@@ -318,13 +318,13 @@ def _json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise _damaged(path, reason(error)) from error
+        raise _damage_error(path, reason(error)) from error
     if not isinstance(found, dict):
-        raise _damaged(path, "no table in it")
+        raise _damage_error(path, "no table in it")
     return cast("dict[str, Any]", found)
 
 
-def _damaged(path: Path, why: str) -> InputError:
+def _damage_error(path: Path, why: str) -> InputError:
     return InputError(f"{path}: is damaged ({why}); train in a new folder")
 
 
@@ -333,22 +333,22 @@ def _checkpoint(path: Path, state: TrainingState) -> tuple[CheckpointRecord, dic
     try:
         record = msgspec.json.decode(read_bytes(path / STATE, _MOST_JSON, "such a file"), type=CheckpointRecord)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise _damaged(path / STATE, reason(error)) from error
-    if not len(record.history) == record.epoch <= state.workshop.recipe.epochs:
-        raise _damaged(path / STATE, "its counters make no sense")
+        raise _damage_error(path / STATE, reason(error)) from error
+    if not len(record.history) == record.epoch <= state.worker.recipe.epochs:
+        raise _damage_error(path / STATE, "its counters make no sense")
     file = path / record.file
     data = read_bytes(file, _MOST_TENSORS, "a checkpoint")
     if hashlib.sha256(data).hexdigest() != record.sha256:
-        raise _damaged(file, f"its digest is not the one in {STATE}")
+        raise _damage_error(file, f"its digest is not the one in {STATE}")
     try:
         tensors = read_tensors(data)
     except (SafetensorError, ValueError, KeyError, RecursionError) as error:
-        raise _damaged(file, reason(error)) from error
+        raise _damage_error(file, reason(error)) from error
     wanted = {name: tuple(tensor.shape) for name, tensor in state.tensors().items()}
     for name, shape in wanted.items():
         if name not in tensors or tuple(tensors[name].shape) != shape or not bool(torch.isfinite(tensors[name]).all()):
             raise InputError(f"{file}: its tensor {name!r} does not fit; train in a new folder")
-    count = len(state.workshop.trained)
+    count = len(state.worker.trained)
     for name in tensors.keys() - wanted.keys():
         parts = name.split("/", 2)
         if parts[0] != "optimiser" or len(parts) != 3 or not parts[1].isdigit() or int(parts[1]) >= count:
@@ -361,17 +361,17 @@ def _contiguous(tensor: Tensor) -> Tensor:
     return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 
-def _text(record: Mapping[str, Any]) -> bytes:
+def _record_bytes(record: Mapping[str, Any]) -> bytes:
     return (json.dumps(record, indent=1) + "\n").encode()
 
 
-def save_model(folder: Path, workshop: Workshop) -> Path:
+def save_model(folder: Path, worker: StepWorker) -> Path:
     """Write the network, unless it is there, and say which file it is.
 
     A reference network becomes ``model.safetensors``. Of another module the weights are written, with what its maker
     was given, as ``weights.safetensors``.
     """
-    network = copy.deepcopy(workshop.network).eval().cpu()
+    network = copy.deepcopy(worker.network).eval().cpu()
     for weight in network.parameters():
         weight.data = _contiguous(weight.data)
     if isinstance(network, Network):
@@ -383,7 +383,7 @@ def save_model(folder: Path, workshop: Workshop) -> Path:
     if not path.exists():
         tensors = {name: tensor.clone() for name, tensor in network.state_dict().items()}
         with torch.no_grad():
-            classes = int(network(workshop.inputs[:1]).shape[1])
-        marks = made_with(workshop.inputs.shape[1:], classes, workshop.recipe.seed, workshop.outputs)
+            classes = int(network(worker.inputs[:1]).shape[1])
+        marks = made_with(worker.inputs.shape[1:], classes, worker.recipe.seed, worker.outputs)
         write_durably(path, write_tensors(tensors, marks))
     return path

@@ -24,7 +24,7 @@ def append(folder: Path, line: Mapping[str, Any]) -> None:
     path = folder / LOG
     try:
         with path.open("ab") as stream:
-            stream.write(_text(line))
+            stream.write(_line_bytes(line))
             stream.flush()
             os.fsync(stream.fileno())
     except OSError as error:
@@ -36,7 +36,7 @@ def append(folder: Path, line: Mapping[str, Any]) -> None:
 def rewrite(folder: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     """Bring the log to these lines, unless they are what it holds."""
     path = folder / LOG
-    content = b"".join(map(_text, lines))
+    content = b"".join(map(_line_bytes, lines))
     if not path.exists() or path.read_bytes() != content:
         write_durably(path, content)
 
@@ -110,5 +110,5 @@ def export_events(folder: str | os.PathLike[str], to: str | os.PathLike[str]) ->
     return len(lines)
 
 
-def _text(line: Mapping[str, Any]) -> bytes:
+def _line_bytes(line: Mapping[str, Any]) -> bytes:
     return (json.dumps(line) + "\n").encode()

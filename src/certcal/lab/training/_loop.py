@@ -25,12 +25,12 @@ from certcal._base.text import counted
 from certcal.attacks import Target
 from certcal.data import Inputs
 from certcal.lab.training._checkpoints import RunFolder, TrainingState, opened, save_model
-from certcal.lab.training._processes import ProcessCrew, joined
+from certcal.lab.training._processes import ProcessCrew, join_processes
 from certcal.lab.training._recipe import Recipe
 from certcal.lab.training.parts import Look, SelectionWarning, lost_classes, parts_of, selected
 from certcal.lab.training.prepare import Start, check_trainable, fitted, given
-from certcal.lab.training.schedules import Moment, batches_of, drawn, generator_of, moment, order_of
-from certcal.lab.training.step import StepResult, Workshop
+from certcal.lab.training.schedules import Moment, batches_of, draw_like, generator_of, moment, order_of
+from certcal.lab.training.step import StepResult, StepWorker
 from certcal.metrics import ece
 from certcal.models.devices import is_out_of_memory, resolve, torch_threads
 from certcal.models.protocol import Outputs
@@ -199,32 +199,32 @@ def train(
     """
     began = time.perf_counter()
     named = resolve(device)
-    with torch_threads(), joined() as processes, contextlib.ExitStack() as open_things:
+    with torch_threads(), join_processes() as processes, contextlib.ExitStack() as open_things:
         if processes is not None:
             named = processes.device(named)
             processes.check(recipe)
-        workshop = fitted(network, inputs, recipe, test=test, start=start, outputs=outputs, device=named)
-        workshop = given(workshop, network, judge, soft)
-        check_trainable(workshop, inputs, start is not None or judge is not None)
+        worker = fitted(network, inputs, recipe, test=test, start=start, outputs=outputs, device=named)
+        worker = given(worker, network, judge, soft)
+        check_trainable(worker, inputs, start is not None or judge is not None)
         folder = None
         if out is not None and (processes is None or processes.first):
-            folder = open_things.enter_context(opened(Path(out), workshop, inputs, test))
-        state = TrainingState.begin(workshop)
+            folder = open_things.enter_context(opened(Path(out), worker, inputs, test))
+        state = TrainingState.begin(worker)
         if folder is not None:
             folder.resume(state)
         if processes is not None:
             processes.share(state)
         resumed = state.step
         if state.epoch < recipe.epochs:
-            crew = workshop if processes is None else ProcessCrew(workshop, processes)
+            crew = worker if processes is None else ProcessCrew(worker, processes)
             with _interrupt_between_steps() as interrupted:
                 loop = _Loop(state, crew, test, folder, progress, checkpoint_seconds, interrupted, began)
                 while state.epoch < recipe.epochs:
                     loop.epoch()
-        file = None if folder is None else save_model(folder.path, workshop)
+        file = None if folder is None else save_model(folder.path, worker)
     path = None if folder is None else folder.path
     seconds = time.perf_counter() - began
-    return Trained(workshop.network.eval(), recipe, state.history, path, file, seconds, resumed)
+    return Trained(worker.network.eval(), recipe, state.history, path, file, seconds, resumed)
 
 
 @dataclass(eq=False)
@@ -232,7 +232,7 @@ class _Loop:
     """Epochs of one call."""
 
     state: TrainingState
-    crew: Workshop | ProcessCrew
+    crew: StepWorker | ProcessCrew
     test: Inputs | None
     folder: RunFolder | None
     progress: Callable[[TrainingProgress], object] | None
@@ -241,12 +241,12 @@ class _Loop:
     began: float
 
     def __post_init__(self) -> None:
-        self.workshop, self.parts = self.state.workshop, parts_of(self.state.workshop.recipe)
+        self.worker, self.parts = self.state.worker, parts_of(self.state.worker.recipe)
         self.saved, self.samples = time.perf_counter(), 0
 
     def epoch(self) -> None:
         """What is left of the present epoch."""
-        state, recipe = self.state, self.workshop.recipe
+        state, recipe = self.state, self.worker.recipe
         now = moment(recipe, state.epoch)
         began = time.perf_counter()
         if state.batches == 0 and self.parts.selection is not None:
@@ -278,17 +278,17 @@ class _Loop:
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            device, pieces = self.workshop.device, self.workshop.recipe.pieces
+            device, pieces = self.worker.device, self.worker.recipe.pieces
             why = f"a batch in {counted(pieces, 'piece')} does not fit into the memory of {device}"
             remedy = "give more pieces, which counts as another recipe, or a smaller batch"
             raise InputError(why, argument="pieces", remedy=remedy) from error
 
     def _select(self, now: Moment) -> None:
         """Weigh the samples for the epoch."""
-        workshop, before = self.workshop, self.state.selection
-        target = Target(workshop.network.eval(), workshop.outputs)
-        judge = None if workshop.judge is None else Target(workshop.judge, workshop.outputs)
-        look = Look(target, workshop.inputs, workshop.labels, now, workshop.recipe.seed, workshop.device, judge)
+        worker, before = self.worker, self.state.selection
+        target = Target(worker.network.eval(), worker.outputs)
+        judge = None if worker.judge is None else Target(worker.judge, worker.outputs)
+        look = Look(target, worker.inputs, worker.labels, now, worker.recipe.seed, worker.device, judge)
         assert self.parts.selection is not None
         with torch.no_grad():
             weights = self.parts.selection(before, look)
@@ -297,8 +297,8 @@ class _Loop:
         if not bool((weights > 0).any()):
             raise InputError(f"no sample is left for epoch {now.epoch}; select less strictly")
         self.state.selection = weights
-        known = lost_classes(before, workshop.labels)
-        if new := [str(each) for each in lost_classes(weights, workshop.labels) if each not in known]:
+        known = lost_classes(before, worker.labels)
+        if new := [str(each) for each in lost_classes(weights, worker.labels) if each not in known]:
             warnings.warn(
                 f"class{'es' if len(new) > 1 else ''} {', '.join(new)} {'have' if len(new) > 1 else 'has'} no sample "
                 f"left from epoch {now.epoch} on, and the network will forget {'them' if len(new) > 1 else 'it'}; "
@@ -311,15 +311,15 @@ class _Loop:
         state = self.state
         line: dict[str, Any] = {"epoch": now.epoch, "step": state.step, **self._so_far(now), "samples": state.samples}
         if self.parts.selection is not None:
-            line |= selected(state.selection, self.workshop.labels)
+            line |= selected(state.selection, self.worker.labels)
         if self.test is not None:
-            line |= _evaluate(self.workshop, self.test, now.epoch)
+            line |= _evaluate(self.worker, self.test, now.epoch)
         return {**line, "seconds": seconds}
 
     def _progress(self, now: Moment, batches: int, line: dict[str, Any] | None) -> TrainingProgress:
         return TrainingProgress(
             epoch=now.epoch,
-            epochs=self.workshop.recipe.epochs,
+            epochs=self.worker.recipe.epochs,
             batch=self.state.batches,
             batches=batches,
             samples=self.samples,
@@ -359,30 +359,30 @@ class _Loop:
         )
 
 
-def _evaluate(workshop: Workshop, data: Inputs, epoch: int) -> dict[str, float]:
+def _evaluate(worker: StepWorker, data: Inputs, epoch: int) -> dict[str, float]:
     """Accuracy and expected calibration error on clean inputs, and with one draw of noise per input if σ > 0."""
-    recipe = workshop.recipe
-    generator = generator_of("test", recipe.seed, epoch, device=workshop.device)
+    recipe = worker.recipe
+    generator = generator_of("test", recipe.seed, epoch, device=worker.device)
     numbers: dict[str, float] = {}
     for name, sigma in (("test", 0.0), ("test_noisy", recipe.sigma)):
         if name == "test" or sigma:
-            confidence, correct = _scores(workshop, data, sigma, generator)
+            confidence, correct = _scores(worker, data, sigma, generator)
             numbers |= {f"{name}_accuracy": float(correct.mean())}
             numbers |= {f"{name}_ece": ece(confidence, correct, bins=recipe.bins)}
     return numbers
 
 
 def _scores(
-    workshop: Workshop, data: Inputs, sigma: float, generator: torch.Generator
+    worker: StepWorker, data: Inputs, sigma: float, generator: torch.Generator
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Confidence of the predicted class, and whether it is the true one."""
-    target = Target(workshop.network.eval(), workshop.outputs)
+    target = Target(worker.network.eval(), worker.outputs)
     rows: list[Tensor] = []
     with torch.no_grad():
         for first in range(0, len(data), _EVALUATED_AT_A_TIME):
-            batch = torch.tensor(data.inputs[first : first + _EVALUATED_AT_A_TIME]).to(workshop.device)
+            batch = torch.tensor(data.inputs[first : first + _EVALUATED_AT_A_TIME]).to(worker.device)
             if sigma:
-                batch += sigma * drawn(torch.randn, batch.shape, generator, batch)
+                batch += sigma * draw_like(torch.randn, batch.shape, generator, batch)
             rows.append(target.log_probabilities(batch))
     best, predicted = torch.cat(rows).cpu().max(1)
     return best.exp().clamp(0.0, 1.0).numpy(), predicted.numpy() == data.labels

@@ -20,7 +20,7 @@ from torch import Tensor, distributed, nn
 from certcal._base.checks import InputError
 from certcal.lab.training._checkpoints import TrainingState
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training.step import Numbered, Place, StepResult, Workshop, all_finite, read, restore
+from certcal.lab.training.step import Numbered, Place, StepResult, StepWorker, all_finite, read, restore
 from certcal.models.devices import resolve
 
 
@@ -61,7 +61,7 @@ class Processes:
 
 
 @contextlib.contextmanager
-def joined() -> Generator[Processes | None, None, None]:
+def join_processes() -> Generator[Processes | None, None, None]:
     """The processes that train together, None if there is only this one. A group that was not there ends with it."""
     begun = distributed.is_available() and distributed.is_initialized()
     several = {"RANK", "MASTER_ADDR"} <= os.environ.keys() and int(os.environ.get("WORLD_SIZE", "1")) > 1
@@ -81,10 +81,10 @@ def joined() -> Generator[Processes | None, None, None]:
 class _PieceLoss(nn.Module):
     """From a piece to its loss, as a module whose weights are those that are trained."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, worker: StepWorker) -> None:
         super().__init__()
-        self.weights = nn.ParameterList(workshop.trained)
-        self._work = workshop.piece
+        self.weights = nn.ParameterList(worker.trained)
+        self._work = worker.piece
 
     def forward(self, place: Place, numbered: Numbered) -> tuple[Tensor, Tensor]:
         judged, numbers = self._work(place, numbered)
@@ -94,28 +94,28 @@ class _PieceLoss(nn.Module):
 class ProcessCrew:
     """One batch in several processes, each with every n-th piece."""
 
-    def __init__(self, workshop: Workshop, processes: Processes) -> None:
-        self.workshop, self.processes = workshop, processes
-        self.loss = nn.parallel.DistributedDataParallel(_PieceLoss(workshop))
+    def __init__(self, worker: StepWorker, processes: Processes) -> None:
+        self.worker, self.processes = worker, processes
+        self.loss = nn.parallel.DistributedDataParallel(_PieceLoss(worker))
 
     def step(self, place: Place, batch: Tensor) -> StepResult:
         """What a batch gives, to all processes alike."""
-        workshop, count = self.workshop, self.processes.count
-        mine = workshop.cut(batch)[self.processes.rank :: count]
-        start = [buffer.clone() for buffer in workshop.buffers]
+        worker, count = self.worker, self.processes.count
+        mine = worker.cut(batch)[self.processes.rank :: count]
+        start = [buffer.clone() for buffer in worker.buffers]
         found: list[tuple[float, Tensor, list[Tensor]]] = []  # of each piece its share, numbers and buffers
         for numbered in mine:
             share = numbered[1].numel() / batch.numel()
             with contextlib.nullcontext() if numbered is mine[-1] else self.loss.no_sync():
                 loss, numbers = self.loss(place, numbered)
                 (loss * (share * count * place.scale)).backward()  # of which the mean over the processes is taken
-            found.append((share, numbers, [buffer.clone() for buffer in workshop.buffers]))
-            restore(workshop.buffers, start)
+            found.append((share, numbers, [buffer.clone() for buffer in worker.buffers]))
+            restore(worker.buffers, start)
         gradients = self._gradients(place.scale)
         floating = [k for k, buffer in enumerate(start) if buffer.is_floating_point()]
         changes = [torch.stack([(each[k] - start[k]) * share for share, _, each in found]).sum(0) for k in floating]
         told = torch.stack([torch.stack([numbers[0] * share, numbers[1]]) for share, numbers, _ in found]).sum(0)
-        told, *changes = _summed([told, *changes])
+        told, *changes = _sum_over_processes([told, *changes])
         buffers = found[0][2]
         for k, change in zip(floating, changes, strict=True):
             buffers[k] = start[k] + change
@@ -124,18 +124,18 @@ class ProcessCrew:
 
     def _gradients(self, scale: float) -> list[Tensor]:
         """What the processes agreed on, without the scale."""
-        found = [weight.grad for weight in self.workshop.trained]
-        self.workshop.network.zero_grad(set_to_none=True)
+        found = [weight.grad for weight in self.worker.trained]
+        self.worker.network.zero_grad(set_to_none=True)
         gradients = [each.div_(scale) for each in found if each is not None]
         if len(gradients) < len(found):
             raise InputError(
-                f"{type(self.workshop.network).__name__} has weights that its answer does not depend on, which several "
+                f"{type(self.worker.network).__name__} has weights that its answer does not depend on, which several "
                 "processes cannot train; call .requires_grad_(False) on them, or train in one process"
             )
         return gradients
 
 
-def _summed(tensors: Sequence[Tensor]) -> list[Tensor]:
+def _sum_over_processes(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Sums over the processes, in one message."""
     whole = torch.cat([each.flatten().float() for each in tensors])
     distributed.all_reduce(whole)

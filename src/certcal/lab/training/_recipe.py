@@ -194,7 +194,7 @@ class Recipe:
         >>> Recipe.from_dict(recipe.to_dict()) == recipe, recipe.to_dict()["milestones"]
         (True, [2, 4])
         """
-        parts = {name: _described(getattr(self, name)) for name in ("loss", "adversary")}
+        parts = {name: _describe_part(getattr(self, name)) for name in ("loss", "adversary")}
         rest = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in parts}
         rest["own"] = None if self.own is None else asdict(self.own)
         values = rest | parts
@@ -236,7 +236,7 @@ def _check_part(value: Any, known: Mapping[str, Any], name: str, protocol: str) 
         raise InputError(f"{name} is {what}; pass one of {', '.join(known)}, or an object that is an {protocol}")
 
 
-def _described(part: Any) -> Any:
+def _describe_part(part: Any) -> Any:
     """A part of a recipe in plain values: its name, or its class with its parameters."""
     if part is None or isinstance(part, str):
         return part

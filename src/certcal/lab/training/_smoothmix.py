@@ -15,7 +15,7 @@ from certcal.attacks.ascent import ascend
 from certcal.attacks.ball import LONGEST
 from certcal.lab.training._recipe import Recipe, epochs_number
 from certcal.lab.training.parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
-from certcal.lab.training.schedules import Moment, drawn, warmed
+from certcal.lab.training.schedules import Moment, draw_like, warmup_share
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class SmoothMix(Constants, method="smoothmix"):
 
     def share(self, moment: Moment) -> float:
         """The weight w of an epoch."""
-        return warmed(moment.epoch, self.mixed_warmup)
+        return warmup_share(moment.epoch, self.mixed_warmup)
 
     def __call__(self, view: View) -> Judged:
         """The loss, with λ from the view's generator."""
         ends: Ends = view.scouted
-        shares = drawn(torch.rand, [len(view.labels)], view.generator, ends.near) / 2
+        shares = draw_like(torch.rand, [len(view.labels)], view.generator, ends.near) / 2
         column = shares.reshape(-1, *(1,) * (ends.near.ndim - 1))
         every = view.target.draw_log_probabilities(ends.near)
         mixed = view.target.draw_log_probabilities((1 - column) * ends.near + column * ends.far)

@@ -18,7 +18,7 @@ from certcal.attacks.sphere import checked_length, sphere_attack
 from certcal.bounds.concentration import clopper_pearson
 from certcal.lab.training._recipe import MOST_EPOCHS, Recipe, float_or_nan
 from certcal.lab.training.parts import Constants, GaussianNoise, Look, Noise, TrainingParts, objective_of
-from certcal.lab.training.schedules import Moment, drawn
+from certcal.lab.training.schedules import Moment, draw_like
 from certcal.lab.training.step import ReadInputs, some_of
 
 # Rows that the network gets at a time.
@@ -209,7 +209,7 @@ def label_votes(
             clean, truth = inputs[here].to(device), labels[here].to(device)
             for done in range(0, draws, _ROWS):
                 now = min(_ROWS, draws - done)
-                noisy = drawn(torch.randn, (now, *clean.shape), generator, clean).mul_(sigma).add_(clean)
+                noisy = draw_like(torch.randn, (now, *clean.shape), generator, clean).mul_(sigma).add_(clean)
                 found = target.log_probabilities(noisy.flatten(0, 1)).argmax(1).reshape(now, -1)
                 votes[here] += (found == truth).sum(0)
     return votes.cpu()

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from certcal.attacks import ADVERSARIES, Adversary, Found, Target
-from certcal.lab.training.schedules import Moment, drawn, generator_of
+from certcal.lab.training.schedules import Moment, draw_like, generator_of
 from certcal.lab.training_methods import METHODS
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class GaussianNoise:
         """Noise (draws, n, …), or None while σ is 0."""
         if moment.sigma == 0:
             return None
-        return drawn(torch.randn, (self.draws, *inputs.shape), generator, inputs).mul_(moment.sigma)
+        return draw_like(torch.randn, (self.draws, *inputs.shape), generator, inputs).mul_(moment.sigma)
 
 
 class Scout(Protocol):

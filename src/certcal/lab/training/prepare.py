@@ -19,7 +19,7 @@ from certcal._base.text import reason
 from certcal.attacks.subject import check_box, single_precision
 from certcal.data import Inputs
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training.step import ReadInputs, Workshop
+from certcal.lab.training.step import ReadInputs, StepWorker
 from certcal.models.networks.weights import fitting, tensors_and_marks
 from certcal.models.protocol import Outputs, declared
 
@@ -36,7 +36,7 @@ def fitted(
     start: Start | None = None,
     outputs: Outputs | None,
     device: str,
-) -> Workshop:
+) -> StepWorker:
     """A copy of the network on a device, with the weights it begins with, and data that fit it."""
     if not isinstance(network, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"network is a {type(network).__name__}; pass a torch module")
@@ -68,61 +68,61 @@ def fitted(
         check_box(inputs.inputs, box)
     rows = inputs.inputs
     held = torch.tensor(rows) if isinstance(rows, np.ndarray) else ReadInputs(rows)
-    return Workshop(mine, returns, recipe, held, torch.tensor(inputs.labels))
+    return StepWorker(mine, returns, recipe, held, torch.tensor(inputs.labels))
 
 
-def given(workshop: Workshop, network: nn.Module, judge: Start | None, soft: Any) -> Workshop:
+def given(worker: StepWorker, network: nn.Module, judge: Start | None, soft: Any) -> StepWorker:
     """The same with what only some methods take, checked: another network that judges samples, and soft labels."""
-    takes: tuple[str, ...] = getattr(workshop.recipe.own, "takes", ())
+    takes: tuple[str, ...] = getattr(worker.recipe.own, "takes", ())
     for name, value in (("judge", judge), ("soft", soft)):
         if value is not None and name not in takes:
-            why = f"it is not for {workshop.recipe.method} training"
+            why = f"it is not for {worker.recipe.method} training"
             raise InputError(why, argument=name, remedy="leave it out, or take another method")
     if soft is not None:
-        workshop = replace(workshop, soft=_soft_labels(soft, workshop))
+        worker = replace(worker, soft=_soft_labels(soft, worker))
     if judge is None:
-        return workshop
+        return worker
     name = type(judge).__name__
     mine = copy.deepcopy(judge if isinstance(judge, nn.Module) else network)
     if not isinstance(judge, nn.Module):
         mine.load_state_dict(_weights_of(judge, mine, type(network).__name__))
-    mine = mine.to(workshop.device).eval()
-    held = workshop.inputs[torch.arange(min(2, workshop.labels.numel()))].to(workshop.device)
+    mine = mine.to(worker.device).eval()
+    held = worker.inputs[torch.arange(min(2, worker.labels.numel()))].to(worker.device)
     try:
         with torch.no_grad():
-            found, own = mine(held).shape, workshop.network.eval()(held).shape
+            found, own = mine(held).shape, worker.network.eval()(held).shape
     except Exception as error:
         remedy = "give a network for the same inputs"
         raise InputError(f"{name} does not take them ({reason(error)})", argument="judge", remedy=remedy) from error
     if found != own:
         why = f"it returns {tuple(found)} for {held.shape[0]} inputs, and the network in training {tuple(own)}"
         raise InputError(why, argument="judge", remedy="give a network for the same classes")
-    return replace(workshop, judge=mine)
+    return replace(worker, judge=mine)
 
 
-def _soft_labels(soft: Any, workshop: Workshop) -> Tensor:
+def _soft_labels(soft: Any, worker: StepWorker) -> Tensor:
     """Probabilities of every training sample, as float32."""
     rows = probability_matrix(soft, "soft").astype(np.float32)
-    expected = workshop.labels.numel(), _classes(workshop)
+    expected = worker.labels.numel(), _classes(worker)
     if rows.shape != expected:
         remedy = "pass a row of probabilities per training sample, in their order"
         raise InputError(f"it has shape {rows.shape}, not {expected}", argument="soft", remedy=remedy)
     return torch.tensor(rows)
 
 
-def _classes(workshop: Workshop) -> int:
+def _classes(worker: StepWorker) -> int:
     """Number of classes of the network."""
     with torch.no_grad():
-        held = workshop.inputs[torch.arange(1)].to(workshop.device)
-        return int(workshop.network.eval()(held).shape[1])
+        held = worker.inputs[torch.arange(1)].to(worker.device)
+        return int(worker.network.eval()(held).shape[1])
 
 
-def check_trainable(workshop: Workshop, inputs: Inputs, started: bool) -> None:
+def check_trainable(worker: StepWorker, inputs: Inputs, started: bool) -> None:
     """Raise unless the network can be trained on batches of the data, in pieces."""
-    recipe = workshop.recipe
+    recipe = worker.recipe
     if recipe.own is not None:
         recipe.own.can_begin(recipe, started)
-        if recipe.own.two_classes and (classes := _classes(workshop)) != 2:
+        if recipe.own.two_classes and (classes := _classes(worker)) != 2:
             why = f"there are {classes} classes; {recipe.method} training is for scores of two"
             raise InputError(why, argument="method")
     if len(inputs) < recipe.batch:
@@ -132,7 +132,7 @@ def check_trainable(workshop: Workshop, inputs: Inputs, started: bool) -> None:
     if smallest < recipe.pieces:
         raise InputError(f"pieces is {recipe.pieces}, but batches have {smallest} samples; pass fewer pieces")
     least = smallest // recipe.pieces * (recipe.draws if recipe.sigma else 1)
-    _check_training(workshop.network, inputs, least)
+    _check_training(worker.network, inputs, least)
 
 
 def _check_weights(network: nn.Module, name: str, recipe: Recipe, outputs: Outputs) -> None:

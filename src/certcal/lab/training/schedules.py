@@ -52,13 +52,13 @@ def moment(recipe: Recipe, epoch: int) -> Moment:
     """
     return Moment(
         epoch,
-        recipe.sigma * warmed(epoch, recipe.sigma_warmup),
-        recipe.epsilon * warmed(epoch, recipe.epsilon_warmup, recipe.epsilon_delay),
+        recipe.sigma * warmup_share(epoch, recipe.sigma_warmup),
+        recipe.epsilon * warmup_share(epoch, recipe.epsilon_warmup, recipe.epsilon_delay),
         recipe.learning_rate * recipe.decay ** bisect_right(recipe.milestones, epoch),
     )
 
 
-def warmed(epoch: int, warmup: int, delay: int = 0) -> float:
+def warmup_share(epoch: int, warmup: int, delay: int = 0) -> float:
     """The share that an epoch has: 0 during the delay, then 1/W, 2/W, … up to 1 (Salman et al. 2019's code)."""
     if epoch < delay:
         return 0.0
@@ -80,7 +80,7 @@ def generator_of(purpose: str, *counters: int, device: torch.device | str = "cpu
     return generator.manual_seed(seed_of(purpose, *counters))
 
 
-def drawn(
+def draw_like(
     draw: Callable[..., Tensor], shape: Sequence[int], generator: torch.Generator, like: Tensor, dtype: Any = None
 ) -> Tensor:
     """Random numbers, drawn where the generator is, for where a tensor is, and of its type unless another is given."""

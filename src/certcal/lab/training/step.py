@@ -16,7 +16,7 @@ from torch.optim.sgd import sgd
 from certcal._base.checks import InputError
 from certcal.attacks import Adversary, Ball, Found, Target
 from certcal.data import Rows
-from certcal.lab.training._augment import augmented
+from certcal.lab.training._augment import augment_images
 from certcal.lab.training._recipe import Recipe
 from certcal.lab.training.parts import Judged, TrainingParts, View, parts_of
 from certcal.lab.training.schedules import Moment, generator_of, moment, seed_of
@@ -82,7 +82,7 @@ def some_of(inputs: Tensor | ReadInputs, index: Tensor) -> Tensor | ReadInputs:
 
 
 @dataclass(frozen=True, eq=False)
-class Workshop:
+class StepWorker:
     """A network with its data and parts, which can work on any piece of any step.
 
     What a piece gives depends on the weights, the recipe and the piece's number only, so it does not matter where it
@@ -153,7 +153,7 @@ class Workshop:
             return inputs, labels
         box, recipe = self.recipe.box, self.recipe
         black = 0.0 if box is None else min(max(0.0, box[0]), box[1])
-        return augmented(inputs, index, recipe.augment, recipe.seed, step, black), labels
+        return augment_images(inputs, index, recipe.augment, recipe.seed, step, black), labels
 
     def loss(
         self,

@@ -217,8 +217,8 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Findi
     columns = {name: texts for name, texts in columns.items() if len(set(texts.tolist())) > 1}
     if not columns:
         return [], None, f"On {sheet.name} all models have the same design."
-    best = _corrected(_among_the_best(columns, order[:k]))
-    alike = _corrected(_at_equal_accuracy(columns, sheet[population.column][rows]))
+    best = _correct_for_multiplicity(_among_the_best(columns, order[:k]))
+    alike = _correct_for_multiplicity(_at_equal_accuracy(columns, sheet[population.column][rows]))
     label, score = population.label, f"{k} models with the best harmonic calibration score"
     at_equal, found_alike = _told(
         population,
@@ -343,7 +343,7 @@ def _number_of_events(probabilities: Floats) -> Floats:
     return law
 
 
-def _corrected(tests: list[_Design]) -> list[_Design]:
+def _correct_for_multiplicity(tests: list[_Design]) -> list[_Design]:
     adjusted = _holm([test.p_value for test in tests])
     return [replace(test, adjusted=p) for test, p in zip(tests, adjusted, strict=True)]
 

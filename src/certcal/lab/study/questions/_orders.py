@@ -52,7 +52,7 @@ def across_datasets(population: Population) -> Draft | str:
     tops = (*(tops[:1] if len(tops) > 1 and not np.isnan(score).any() else ()), n)
     draft, means, pairs = Draft(models=[n]), list[Finding](), list[Finding]()
     for top in tops:
-        mean, pairs, matrix = _correlated(population, values, names, top)
+        mean, pairs, matrix = _correlate_datasets(population, values, names, top)
         means.append(mean)
         draft.findings += (mean, *(pairs if 2 < len(names) <= _PAIRS else ()))
         draft.charts.append(matrix)
@@ -60,7 +60,7 @@ def across_datasets(population: Population) -> Draft | str:
         draft.cautions.append(
             "The most accurate models have the best mean rank by accuracy: the same models on all data sets."
         )
-    draft.parts.append(_text(population, means, pairs, tops))
+    draft.parts.append(_data_sentence(population, means, pairs, tops))
     return draft
 
 
@@ -85,7 +85,7 @@ def _by_model(population: Population) -> tuple[Floats, Floats]:
     return values[order], score[order]
 
 
-def _correlated(
+def _correlate_datasets(
     population: Population, values: Floats, names: list[str], top: int
 ) -> tuple[Finding, list[Finding], Matrix]:
     """The mean correlation over pairs of data sets, that of each pair, and the matrix."""
@@ -118,7 +118,7 @@ def _correlated(
     return how.found(name, mean, together, least, "correlation", "; ".join(notes), shrinkage(top)), found, matrix
 
 
-def _text(population: Population, means: list[Finding], pairs: list[Finding], tops: tuple[int, ...]) -> str:
+def _data_sentence(population: Population, means: list[Finding], pairs: list[Finding], tops: tuple[int, ...]) -> str:
     """The answer; ``pairs`` are those of all models."""
     everyone, names = means[-1], [sheet.name for sheet in population.sheets]
     subject = f"Orders of models by {population.label}"
@@ -185,7 +185,7 @@ def agreement(population: Population) -> Draft | str:
         found = _agree(population, sheet)
         if found is not None:
             draft.findings += found.means
-            draft.parts.append(_sentence(sheet, found))
+            draft.parts.append(_agreement_sentence(sheet, found))
             draft.models.append(found.matrix.n)
             draft.draw([found.matrix])
             lowest.append(found.means[found.lowest[0]])
@@ -239,7 +239,7 @@ def _steadiness(values: Floats, resampled: Floats, n: int) -> tuple[float, float
     return least, best
 
 
-def _sentence(sheet: Sheet, found: _Agreement) -> str:
+def _agreement_sentence(sheet: Sheet, found: _Agreement) -> str:
     values, lowest, best = found.values, found.lowest, found.highest
     least = found.means[lowest[0]]
     if len(lowest) == len(values):
@@ -251,8 +251,8 @@ def _sentence(sheet: Sheet, found: _Agreement) -> str:
         for share, word, places in zip(found.steadiness, ("least", "best"), (lowest, best), strict=True)
     )
     text = (
-        f"On {sheet.name}, {_named(found, best)} best with the other metrics (mean correlation "
-        f"{signed(found.means[best[0]])}{often}) and {_named(found, lowest)} least ({signed(least)}{rarely})."
+        f"On {sheet.name}, {_who_agrees(found, best)} best with the other metrics (mean correlation "
+        f"{signed(found.means[best[0]])}{often}) and {_who_agrees(found, lowest)} least ({signed(least)}{rarely})."
     )
     if _SUSPECT in found.metrics and found.metrics.index(_SUSPECT) not in lowest:
         place = found.metrics.index(_SUSPECT)
@@ -264,7 +264,7 @@ def _sentence(sheet: Sheet, found: _Agreement) -> str:
     return text
 
 
-def _named(found: _Agreement, places: list[int]) -> str:
+def _who_agrees(found: _Agreement, places: list[int]) -> str:
     """Metrics that agree alike, with the verb."""
     names = [LABELS[found.metrics[place]] for place in places]
     return f"{listed(names)} {'agrees' if len(names) == 1 else 'agree'}"
