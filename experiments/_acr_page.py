@@ -26,7 +26,7 @@ from _running import markdown
 from certcal._base.text import three_digits
 from certcal.lab.logs import FamilyComparison
 from certcal.lab.plans.gradient_norms import GradientNorms
-from certcal.report.charts import Axis, Boxes, Chart, Panel, Segments, Words, named
+from certcal.report.charts import Axis, Boxes, Chart, Panel, Segments, Words, named_axis
 from certcal.report.document import Column, Table
 
 LOOKED_AT = 0.5  # the σ of Table 2 and Figure 5
@@ -142,7 +142,7 @@ def boxes(found: GradientNorms, title: str, axis: Axis, note: str) -> Chart:
     quantiles = [
         tuple(max(each, axis.low) for each in box.quantiles) if box.quantiles else (math.nan,) * 5 for box in bins
     ]
-    across = named([f"{box.low:g}–{box.high:g}" for box in bins], "p_A, share of noisy copies with the true label")
+    across = named_axis([f"{box.low:g}–{box.high:g}" for box in bins], "p_A, share of noisy copies with the true label")
     middle = len(bins) / 2
     marks = [
         Segments([(middle, axis.low, middle, axis.high)], "ideal"),

@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def listed(settings: Mapping[str, Any]) -> str:
+def settings_text(settings: Mapping[str, Any]) -> str:
     """Settings one after the other.
 
     Examples
@@ -101,7 +101,7 @@ def in_words(settings: Mapping[str, Any]) -> str:
     >>> in_words({"bins": 15, "closed": "left"}), in_words({})
     (' (bins=15, closed=left)', '')
     """
-    return f" ({listed(settings)})" if settings else ""
+    return f" ({settings_text(settings)})" if settings else ""
 
 
 def these_samples(n: int) -> str:
@@ -115,10 +115,10 @@ def these_samples(n: int) -> str:
     return "this sample" if n == 1 else f"these {n} samples"
 
 
-def stated(sentence: str, assumptions: Sequence[str], settings: Mapping[str, Any]) -> str:
+def full_statement(sentence: str, assumptions: Sequence[str], settings: Mapping[str, Any]) -> str:
     """A sentence, then its assumptions and settings, in one text."""
     assumed = f" Assumptions: {'; '.join(assumptions)}." if assumptions else ""
-    return f"{sentence}{assumed}{f' Settings: {listed(settings)}.' if settings else ''}"
+    return f"{sentence}{assumed}{f' Settings: {settings_text(settings)}.' if settings else ''}"
 
 
 def in_full(claim: Any) -> str:
@@ -130,11 +130,11 @@ def _in_lines(claim: Any) -> str:
     """A claim with a line for each assumption."""
     lines = [claim.sentence]
     lines += ["Assumptions:", *(f"- {each}" for each in claim.assumptions)] if claim.assumptions else []
-    lines += [f"Settings: {listed(claim.settings)}"] if claim.settings else []
+    lines += [f"Settings: {settings_text(claim.settings)}"] if claim.settings else []
     return "\n".join(lines)
 
 
-def _compared(other: Any) -> float | None:
+def _plain_number(other: Any) -> float | None:
     """A plain number, which claims are compared with; None for anything else."""
     return float(other) if isinstance(other, Real | Decimal) else None
 
@@ -167,11 +167,11 @@ class _OneSided(PlainValues, NotebookCard, ABC):
     @property
     def statement(self) -> str:
         """The sentence with all that it depends on, for places that hold one text only."""
-        return stated(self.sentence, self.assumptions, self.settings)
+        return full_statement(self.sentence, self.assumptions, self.settings)
 
     def _shows(self, limit: Any, side: str, holds: Callable[[float, float], bool]) -> bool:
         """Whether the claim puts the value on that side of a limit; a comparison with the other side is refused."""
-        number = _compared(limit)
+        number = _plain_number(limit)
         if number is None:
             return NotImplemented
         if side != self.side:
@@ -299,7 +299,7 @@ class Estimate(PlainValues, NotebookCard, kind="estimate", more="sentence"):
         return self._ordered(other, operator.ge)
 
     def _ordered(self, other: Any, holds: Callable[[float, float], bool]) -> bool:
-        number = other.value if isinstance(other, Estimate) else _compared(other)
+        number = other.value if isinstance(other, Estimate) else _plain_number(other)
         return NotImplemented if number is None else holds(self.value, number)
 
     def __round__(self, digits: int | None = None) -> float:
@@ -429,7 +429,7 @@ class TwoSidedBound(
     @property
     def statement(self) -> str:
         """The sentence with all that it depends on."""
-        return stated(self.sentence, self.assumptions, self.settings)
+        return full_statement(self.sentence, self.assumptions, self.settings)
 
     def __str__(self) -> str:
         return _in_lines(self)

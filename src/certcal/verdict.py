@@ -26,7 +26,7 @@ from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.rounding import percent_text, round_outward, short_text
 from certcal._base.text import capital, did_you_mean
-from certcal.claims import Bound, Certificate, Estimate, listed
+from certcal.claims import Bound, Certificate, Estimate, settings_text
 
 HEADLINE = "headline"
 SAMPLES, POPULATION = " on these samples", " for the population"
@@ -344,7 +344,7 @@ class Verdict:
         return [each.to_dict() for each in self.judgements]
 
 
-def asked(require: str | Requirement | Iterable[str | Requirement]) -> tuple[Requirement, ...]:
+def read_requirements(require: str | Requirement | Iterable[str | Requirement]) -> tuple[Requirement, ...]:
     """One requirement or several, read."""
     several = (require,) if isinstance(require, str | Requirement) else tuple(require)
     return tuple(map(Requirement.parse, several))
@@ -365,7 +365,7 @@ def judge(candidates: Iterable[Candidate], require: str | Requirement | Iterable
     >>> print(judge([Candidate(Estimate("accuracy", 0.91, 1000))], "estimate accuracy >= 0.9"))
     PASS accuracy: the estimate is 0.9100, 0.0100 above the required 0.9.
     """
-    known, requirements = tuple(candidates), asked(require)
+    known, requirements = tuple(candidates), read_requirements(require)
     if not requirements:
         raise InputError("no requirement is given", argument="require", remedy=_EXAMPLE)
     if not known:
@@ -386,8 +386,8 @@ def _judgements(known: Sequence[Candidate], asked: Requirement) -> Iterable[Judg
     fitting = [each for each in found if each.fits(asked.settings)]
     if not fitting:
         told = [{key: each.known[key] for key in asked.settings if key in each.known} for each in found]
-        there = list(dict.fromkeys(listed(each) for each in told if each)) or list(found[0].known)
-        what = f"{asked.words} has no {listed(asked.settings)}"
+        there = list(dict.fromkeys(settings_text(each) for each in told if each)) or list(found[0].known)
+        what = f"{asked.words} has no {settings_text(asked.settings)}"
         raise InputError(what, argument="require", remedy=f"there is {' or '.join(there[:8]) or 'no setting'}")
     if asked.every:
         groups = dict.fromkeys(each.group for each in fitting if each.group is not None)
@@ -406,7 +406,7 @@ def _judgements(known: Sequence[Candidate], asked: Requirement) -> Iterable[Judg
 def _worst(found: Sequence[Candidate], asked: Requirement) -> Judgement:
     """Hold a requirement against the claims at each value of the settings that it leaves open: the worst decides."""
     parts = _by_setting(found, asked)
-    judged = [_judged(each, found, asked, len(parts)) for each in parts]
+    judged = [_judge(each, found, asked, len(parts)) for each in parts]
     return replace(
         max(judged, key=asked.worse), failure=max(one.failure for one in judged), settings_judged=len(judged)
     )
@@ -448,7 +448,7 @@ def _strongest(found: Sequence[Candidate], every: Sequence[Candidate], asked: Re
     return min(usable, key=lambda pair: (pair[1].order, pair[0].rank(asked.name) or 0))
 
 
-def _judged(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requirement, parts: int) -> Judgement:
+def _judge(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requirement, parts: int) -> Judgement:
     """Hold a requirement against the strongest of its claims; ``every`` has those of all parts, one per setting."""
     candidate, number = _strongest(found, every, asked)
     defined = math.isfinite(number.value)
@@ -457,13 +457,13 @@ def _judged(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requi
     name, inside = _label(candidate, every, asked, parts)
     claim = candidate.claim
     estimate = claim.value if isinstance(claim, Estimate) and number.kind == "interval" else None
-    beside = "" if estimate is None or math.isnan(estimate) else f" (estimate {_signed(f'{estimate:.4f}')})"
+    beside = "" if estimate is None or math.isnan(estimate) else f" (estimate {_with_sign(f'{estimate:.4f}')})"
     said = f"{name}{inside}: {number.said}{candidate.about} is"
-    statement = f"{said} {_signed(text)}{beside}."
+    statement = f"{said} {_with_sign(text)}{beside}."
     if not isinstance(claim, Estimate) and defined:  # it says of what it is a bound
         about = "" if "population" in claim.name else candidate.about
         most = "at most" if asked.side == "upper" else "at least"
-        statement = f"{capital(claim.name)}{inside} is {most} {_signed(text)}{about}."
+        statement = f"{capital(claim.name)}{inside} is {most} {_with_sign(text)}{about}."
     return Judgement(
         asked.text,
         passed,
@@ -555,7 +555,7 @@ def _label(candidate: Candidate, every: Sequence[Candidate], asked: Requirement,
     whole = {
         key: int(value) if isinstance(value, float) and value.is_integer() else value for key, value in told.items()
     }
-    inside = ", ".join(filter(None, (listed(whole), f"worst of {parts}" if parts > 1 else "")))
+    inside = ", ".join(filter(None, (settings_text(whole), f"worst of {parts}" if parts > 1 else "")))
     where = "" if candidate.group is None else f" for {candidate.group}"
     return name, f"{f' ({inside})' if inside else ''}{where}"
 
@@ -573,20 +573,20 @@ def _consistent(number: _Shown, asked: Requirement, passed: bool) -> str:
 
 def _margin(text: str, asked: Requirement, passed: bool) -> str:
     """The number that decided, and how far it is from what is required."""
-    limit = _signed(f"{Decimal(asked.number).normalize():f}")
+    limit = _with_sign(f"{Decimal(asked.number).normalize():f}")
     if text in ("nan", "undefined"):
         return f"undefined, so it does not meet {limit}"
     margin = Decimal(text) - Decimal(asked.number)
     if not margin.is_finite():
-        return f"{_signed(text)}, against {limit}"
+        return f"{_with_sign(text)}, against {limit}"
     if margin == 0:
-        return f"{_signed(text)}, exactly the required {limit}{'' if passed else ', which must not be reached'}"
-    return f"{_signed(text)}, {abs(margin):f} {'above' if margin > 0 else 'below'} the required {limit}"
+        return f"{_with_sign(text)}, exactly the required {limit}{'' if passed else ', which must not be reached'}"
+    return f"{_with_sign(text)}, {abs(margin):f} {'above' if margin > 0 else 'below'} the required {limit}"
 
 
 def _complement(level: float) -> float:
     return float(Decimal(1) - Decimal(repr(float(level))))
 
 
-def _signed(text: str) -> str:
+def _with_sign(text: str) -> str:
     return f"−{text[1:]}" if text.startswith("-") else text

@@ -16,7 +16,7 @@ from certcal.calibrators import (
     ScoreMap,
     TopLabel,
     default_method,
-    described,
+    describe,
     fit_predictions,
     recalibrated,
     split_positions,
@@ -61,7 +61,7 @@ def test_maps_of_one_confidence_and_temperatures_change_no_prediction(method):
 def test_without_a_method_scores_get_a_temperature_and_confidences_platt_scaling():
     assert recalibrate(BY_CLASS).method == default_method(BY_CLASS) == "temperature"
     assert recalibrate(SCORES).method == default_method(SCORES) == "platt"
-    assert described(recalibrate(SCORES).map) == "PlattScaling(targets='platt')"
+    assert describe(recalibrate(SCORES).map) == "PlattScaling(targets='platt')"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -27,7 +27,7 @@ from certcal.report.charts import (
     counts,
     covering,
     curves,
-    named,
+    named_axis,
     unit,
     whiskers,
 )
@@ -359,7 +359,7 @@ def boxes(more: str = "", count: int = 3) -> Chart:
         f"{count} distributions side by side.{more}",
         [
             Panel(
-                named(
+                named_axis(
                     [f"population {place}{more}" if count > 3 else f"p{place}{more}" for place in range(count)], "by"
                 ),
                 covering([*(middle - 0.4), *(middle + 0.4)], "rank correlation", low=None),
@@ -381,7 +381,7 @@ def bars(more: str = "") -> Chart:
         f"Two up, two down.{more}",
         [
             Panel(
-                named([f"{name}{more}" for name in "abcd"], f"bin{more}"),
+                named_axis([f"{name}{more}" for name in "abcd"], f"bin{more}"),
                 covering([-0.4, 0.6], "contribution", low=None),
                 [
                     Bars(places[:2] + 0.2, places[:2] + 0.8, [0, 0], [0.5, 0.25], "plus", "adds"),

@@ -32,7 +32,7 @@ from certcal.report.charts import (
     Words,
     counts,
     covering,
-    named,
+    named_axis,
     unit,
     whiskers,
 )
@@ -200,7 +200,7 @@ def test_words_beside_points_cover_neither_each_other_nor_points_and_the_rest_is
 def test_boxes_stand_at_the_places_of_their_names():
     ax = axes_of(
         Boxes([0.0, NAN, 0.2], [0.1, 0.2, 0.3], [0.2, 0.3, 0.4], [0.3, 0.4, 0.5], [0.9, 0.8, 0.7]),
-        x=named(["a", "b", "c"]),
+        x=named_axis(["a", "b", "c"]),
     )
     middles = [
         (corners[:, 0].min() + corners[:, 0].max()) / 2 for corners in (box.get_path().vertices for box in ax.patches)
@@ -214,7 +214,7 @@ def test_boxes_stand_at_the_places_of_their_names():
 
 def test_long_names_stand_upright_and_short_ones_do_not():
     short, long = (
-        axes_of(Boxes(*[[0.1] * 9] * 5), x=named([f"{name}{place}" for place in range(9)]))
+        axes_of(Boxes(*[[0.1] * 9] * 5), x=named_axis([f"{name}{place}" for place in range(9)]))
         for name in ("p", "a long name ")
     )
     assert {label.get_rotation() for label in short.get_xticklabels()} == {0}
@@ -238,7 +238,7 @@ def test_marks_cover_those_that_come_before_them():
         covering([0.03, 0.27], "error"),
         covering([-3, 5], "score", low=None),
         counts([3, 80_000]),
-        named("abc"),
+        named_axis("abc"),
     ],
 )
 def test_axes_have_the_ends_ticks_and_labels_they_are_given(axis):
@@ -334,7 +334,7 @@ def test_the_legend_of_a_graph_has_what_is_drawn():
     [
         Panel(unit("x"), unit("y"), [Line([0, 1], [NAN, math.inf]), Points([], []), Segments([(0, 0, 1, 1)], "ideal")]),
         Panel(unit("x"), unit("y"), [Bars([0], [1], [0], [NAN], 0), whiskers([0], [NAN], [1]), Band([], [], [])]),
-        Panel(unit("x"), named([]), [Boxes([], [], [], [], []), Words([], [], [], beside=True)]),
+        Panel(unit("x"), named_axis([]), [Boxes([], [], [], [], []), Words([], [], [], beside=True)]),
         Stack([], [], [], unit("x")),
         Heatmap([], np.zeros((0, 0))),
         Heatmap(["a"], [[NAN]]),
@@ -344,7 +344,7 @@ def test_the_legend_of_a_graph_has_what_is_drawn():
 def test_where_nothing_is_finite_the_figure_says_so(panel):
     figure = Chart("t", "", [panel]).figure()
     assert [text.get_text() for text in figure.axes[0].texts] == ["nothing to draw"]
-    assert mpl.rendered(figure, "png", 50).startswith(b"\x89PNG")
+    assert mpl.figure_bytes(figure, "png", 50).startswith(b"\x89PNG")
 
 
 def test_a_chart_without_panels_says_that_there_is_nothing_to_draw():
@@ -441,7 +441,7 @@ MAKERS = {
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_hostile_names_are_drawn_letter_by_letter_and_stay_inside_the_figure(make, name):
     figure = make(name).figure()
-    assert "<script>" not in mpl.rendered(figure, "svg").decode()
+    assert "<script>" not in mpl.figure_bytes(figure, "svg").decode()
     texts = [text for text in figure.findobj(Text) if text.get_text()]
     assert not any(text.get_parse_math() for text in texts if "$" in text.get_text())
     assert not any("\x1b" in text.get_text() for text in texts)
@@ -458,7 +458,7 @@ def test_the_same_charts_give_the_same_bytes():
     makers = gallery.front, gallery.graph, gallery.scatter, lambda: gallery.heatmap(4)
     one, two = (mpl.draw([make() for make in makers]) for _ in range(2))
     for kind in mpl.FORMATS:
-        first, second = mpl.rendered(one, kind, 60), mpl.rendered(two, kind, 60)
+        first, second = mpl.figure_bytes(one, kind, 60), mpl.figure_bytes(two, kind, 60)
         assert first == second, kind
         assert b"CreationDate" not in first, kind
         assert b"dc:date" not in first, kind
@@ -488,7 +488,7 @@ def test_neither_the_renderer_nor_its_figures_load_more_than_they_need():
         "import sys, certcal.report.mpl as mpl; early = 'matplotlib' in sys.modules;"
         "from certcal.report.charts import curves;"
         "figure = curves('t', [0, 1], {'a': [0, 1]}, y_label='y', description='').figure();"
-        "mpl.rendered(figure, 'png');"
+        "mpl.figure_bytes(figure, 'png');"
         "sys.exit(early or 'matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -70,7 +70,7 @@ def refuse_wrong_types(
         hint = evaluate(about.annotation, getattr(inspect.unwrap(function), "__globals__", {}))
         variadic = about.kind in (about.VAR_POSITIONAL, about.VAR_KEYWORD)
         if hint is not about.empty and not variadic and not _fits(value, hint):
-            raise InputError(f"{name} is {shortened(value)}; pass {_said(hint)}") from error
+            raise InputError(f"{name} is {shortened(value)}; pass {_describe_type(hint)}") from error
 
 
 class _Names(dict[str, Any]):
@@ -146,13 +146,13 @@ _SAID: dict[Any, str] = {
 }
 
 
-def _said(hint: Any) -> str:
+def _describe_type(hint: Any) -> str:
     """What an annotation asks for, in words."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _said(inner[0])
+        return _describe_type(inner[0])
     if origin in (Union, UnionType):
-        said = [_said(each) for each in inner]
+        said = [_describe_type(each) for each in inner]
         if _SAID[os.PathLike] in said:
             said = [each for each in said if each != _SAID[str]]
         return " or ".join(dict.fromkeys(said))
@@ -161,10 +161,10 @@ def _said(hint: Any) -> str:
     if hint in _SAID or origin in _SAID:
         return _SAID.get(hint) or _SAID[origin]
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return f"a dictionary of {_said(inner[1])} by name"
+        return f"a dictionary of {_describe_type(inner[1])} by name"
     if origin is Callable:
         return "a function"
     if isinstance(origin, type) and issubclass(origin, Iterable):
-        return f"a list, each of which is {_said(inner[0])}"
+        return f"a list, each of which is {_describe_type(inner[0])}"
     name = str(getattr(hint, "__name__", hint))
     return f"a{'n' if name[0] in 'AEIOU' else ''} {name}"

@@ -11,7 +11,7 @@ _SPELLED = str.maketrans(
 )
 
 
-def spelled(text: str) -> str:
+def to_ascii(text: str) -> str:
     """A text in ASCII: signs and letters of our own texts have cousins there, anything else is escaped."""
     return text.translate(_SPELLED).encode("ascii", "backslashreplace").decode()
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import confidences
 from certcal._base.rounding import round_outward, short_text
-from certcal.claims import Frozen, stated
+from certcal.claims import Frozen, full_statement
 from certcal.result import Result
 
 Floats = NDArray[np.float64]
@@ -139,7 +139,7 @@ class CalibrationBand(Result):
     @property
     def statement(self) -> str:
         """The sentence with all that it depends on."""
-        return stated(self.sentence, self.assumptions, self.settings)
+        return full_statement(self.sentence, self.assumptions, self.settings)
 
     def at(self, scores: Any) -> tuple[Floats, Floats]:
         """Lower and upper end of the band at given scores."""

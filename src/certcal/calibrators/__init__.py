@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from certcal.calibrators._affine import MatrixScaling, VectorScaling
-from certcal.calibrators._base import Calibrator, ConfidenceMap, NotFittedError, OutcomeMap, described
+from certcal.calibrators._base import Calibrator, ConfidenceMap, NotFittedError, OutcomeMap, describe
 from certcal.calibrators._binned import EqualMassBinning, HistogramBinning
 from certcal.calibrators._certified import METHODS as CERTIFIED_METHODS
 from certcal.calibrators._certified import (
@@ -72,7 +72,7 @@ __all__ = [
     "VectorScaling",
     "certified_path",
     "default_method",
-    "described",
+    "describe",
     "fit_predictions",
     "fit_temperature",
     "front_of",

@@ -305,7 +305,7 @@ class OutcomeMap(ConfidenceMap):
 
 
 @names_wrong_types
-def described(calibrator: Any) -> str:
+def describe(calibrator: Any) -> str:
     """Name and all parameters, also those that have their default, so that a sentence says what was done.
 
     A calibrator of one's own is what its ``repr`` says, or its class where that says nothing.
@@ -319,7 +319,7 @@ def described(calibrator: Any) -> str:
     name = type(calibrator).__name__
     if isinstance(calibrator, Calibrator):
         params = calibrator.get_params(deep=False).items()
-        given = (f"{key}={described(value) if isinstance(value, Calibrator) else repr(value)}" for key, value in params)
+        given = (f"{key}={describe(value) if isinstance(value, Calibrator) else repr(value)}" for key, value in params)
         text = f"{name}({', '.join(given)})"
     else:
         text = name if type(calibrator).__repr__ is object.__repr__ else repr(calibrator)

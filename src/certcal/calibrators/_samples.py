@@ -21,7 +21,7 @@ from certcal._base.checks import (
     to_numpy,
     whole_number,
 )
-from certcal.calibrators._base import described
+from certcal.calibrators._base import describe
 from certcal.calibrators._protocols import IntervalCalibrator, interval_of, predicted
 from certcal.calibrators.scores import Floats
 from certcal.worst_case import certify
@@ -223,7 +223,7 @@ class CertifiedSamples:
             if kept.any():
                 low[kept, k], high[kept, k] = interval_of(calibrator, self.lower[kept, k], self.upper[kept, k])
             if self.certificates:
-                made.append(self.certificates[k].recalibrated(low[:, k], high[:, k], described(calibrator)))
+                made.append(self.certificates[k].recalibrated(low[:, k], high[:, k], describe(calibrator)))
         confidence = None if self.confidence is None else predicted(calibrator, self.confidence)
         return replace(self, confidence=confidence, lower=low, upper=high, certificates=tuple(made))
 

@@ -18,7 +18,7 @@ import click
 
 from certcal._base.checks import InputError
 from certcal._base.memory import is_out_of_memory
-from certcal._base.text import printable, spelled
+from certcal._base.text import printable, to_ascii
 from certcal.cli.app import DEBUG
 
 BAD_INPUT, UNFORESEEN, LOST, INTERRUPTED, BROKEN_PIPE = 2, 70, 75, 130, 141
@@ -234,4 +234,4 @@ def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lost = error.object[error.start : error.end]
-    return spelled(lost), error.end
+    return to_ascii(lost), error.end

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from certcal._base.checks import InputError
-from certcal.claims import stated
+from certcal.claims import full_statement
 
 KINDS = {
     "estimate": "estimate",
@@ -103,7 +103,7 @@ class _ClaimEntry:
         entry = self.entry
         if "sentence" in entry:
             settings: Mapping[str, Any] = entry.get("settings", {}) if "side" in entry else {}
-            return stated(entry["sentence"], entry.get("assumptions", ()), settings)
+            return full_statement(entry["sentence"], entry.get("assumptions", ()), settings)
         note = f" {entry['note']}" if entry.get("note") else ""
         return f"{entry['name']}, over {entry['n']} models; an estimate, not a guarantee.{note}"
 

@@ -375,14 +375,14 @@ def differentiable(model: object, outputs: Outputs | None = None, *, device: str
         found = wrap(model, outputs, device=device)
     about = found.description
     with extra("torch", ("torch", "safetensors"), "an attack or training"):
-        from certcal.models._torch import TorchModel, watched
+        from certcal.models._torch import TorchModel, with_clear_failures
 
         if isinstance(found, TorchModel):
-            return Differentiable(watched(found.module, about), found.outputs, about, found.device)
+            return Differentiable(with_clear_failures(found.module, about), found.outputs, about, found.device)
         if isinstance(found, EstimatorModel):
             from certcal.models._rebuilt import rebuilt
 
-            return Differentiable(watched(rebuilt(found), about), "logits", about)
+            return Differentiable(with_clear_failures(rebuilt(found), about), "logits", about)
     raise InputError(
         f"{about} gives no gradients; pass the torch module it was made from, or load that by its name, "
         "'package.module:name', with its weights"

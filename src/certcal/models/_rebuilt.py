@@ -48,7 +48,7 @@ def rebuilt(model: EstimatorModel) -> nn.Module:
     for layer, weight, bias in zip(layers, weights, biases, strict=True):
         layer.weight.data = torch.tensor(weight, dtype=torch.float32)
         layer.bias.data = torch.tensor(bias, dtype=torch.float32)
-    return _verified(network.requires_grad_(False).eval(), model)
+    return _matching_module(network.requires_grad_(False).eval(), model)
 
 
 def _linear(estimator: Any) -> tuple[list[Any], list[Any]]:
@@ -76,7 +76,7 @@ def _two_columns(weights: list[Any], biases: list[Any]) -> tuple[list[Any], list
     return weights, biases
 
 
-def _verified(network: MLP, model: EstimatorModel) -> nn.Module:
+def _matching_module(network: MLP, model: EstimatorModel) -> nn.Module:
     """The module, or that of one classifier per class against the rest, whichever has the estimator's probabilities."""
     probe = np.random.default_rng(0).standard_normal((16, network.settings["features"])).astype(np.float32)
     expected = model(probe)

@@ -158,7 +158,7 @@ def load_network(path: Path, outputs: Outputs | None, device: str = "auto") -> T
     return TorchModel(network, returns, about, source, hashlib.sha256(data).hexdigest(), device)
 
 
-def watched(module: nn.Module, description: str) -> nn.Module:
+def with_clear_failures(module: nn.Module, description: str) -> nn.Module:
     """A module whose failures are one sentence; that it gives no gradients is one of them."""
     return _Watched(module, description).eval()
 

@@ -95,7 +95,7 @@ def has_doubles(device: object) -> bool:
     return True
 
 
-def described(device: str) -> str:
+def device_name(device: str) -> str:
     """A device with the name of its hardware, where torch knows one."""
     if device != "cpu":
         with suppress(Exception):  # backends need not have names

@@ -61,7 +61,7 @@ def percent(label: str) -> Axis:
     return Axis(0.0, 1.0, tuple((place, f"{100 * place:g}") for place, _ in ticks(0, 1)), f"{label}, %")
 
 
-def named(names: Sequence[str], label: str = "") -> Axis:
+def named_axis(names: Sequence[str], label: str = "") -> Axis:
     """An axis with a place for each name, in the middle of its unit.
 
     Examples

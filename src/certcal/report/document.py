@@ -504,17 +504,17 @@ class Report:
         if form in (".html", ".txt"):
             text = self.to_html() if form == ".html" else f"{self.to_text(full=True)}\n"
             return text.encode(errors="backslashreplace")
-        from certcal.report.mpl import rendered
+        from certcal.report.mpl import figure_bytes
 
-        return rendered(self.plot(), form.lstrip("."))
+        return figure_bytes(self.plot(), form.lstrip("."))
 
     def __str__(self) -> str:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        from certcal.report.html import framed
+        from certcal.report.html import notebook_frame
 
-        return framed(self)
+        return notebook_frame(self)
 
 
 def left_out(what: str, rest: Callable[[], Mapping[str, Any]]) -> Callable[[], tuple[str, Mapping[str, Any]]]:

@@ -237,7 +237,7 @@ def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, c
 def _set_axis(ax: Any, name: str, axis: Axis, *, numbers: bool = True) -> None:
     """Ends, ticks and label as they are given; long names stand upright."""
     room = _axes_inches(ax)[name == "y"]
-    texts = [shortened(text, _LONGEST_TICK) for _, text in axis.ticks]
+    texts = [legend_name(text, _LONGEST_TICK) for _, text in axis.ticks]
     upright = name == "x" and max(map(len, texts), default=0) * _LETTER * len(texts) > room
     made = getattr(ax, f"{name}axis")
     if axis.log:
@@ -259,7 +259,7 @@ def _axes_inches(ax: Any) -> tuple[float, float]:
 
 def _in_two_lines(text: str, inches: float) -> str:
     letters = max(9, int(inches / _LETTER))
-    lines = textwrap.wrap(shortened(text, 2 * letters), letters, max_lines=2, placeholder="…")
+    lines = textwrap.wrap(legend_name(text, 2 * letters), letters, max_lines=2, placeholder="…")
     return "\n".join(lines)
 
 
@@ -384,7 +384,7 @@ def _said(mark: Words, panel: Panel) -> list[tuple[float, float, str]]:
 def _write_beside(ax: Any, text: str, place: tuple[float, float], offset: tuple[float, float], **look: Any) -> Any:
     """A text next to a place; the offset is in points."""
     look = {"fontsize": "small", "parse_math": False, "annotation_clip": False, **look}
-    return ax.annotate(shortened(text, _LONGEST_TICK), place, offset, textcoords="offset points", **look)
+    return ax.annotate(legend_name(text, _LONGEST_TICK), place, offset, textcoords="offset points", **look)
 
 
 def _place_words(figure: Any, drawn: Sequence[tuple[Any, Any]]) -> None:
@@ -465,8 +465,8 @@ def _stack(ax: Any, stack: Stack) -> None:
         if above:
             letters = max(_LONGEST_TICK, int(_axes_inches(ax)[0] / _LETTER))
             made = _write_beside(ax, "", (stack.axis.low, place - 0.25), (0, 2), va="bottom")
-            made.set_text(shortened(name, letters))
-    names = ["" if above else shortened(name) for name in stack.names]
+            made.set_text(legend_name(name, letters))
+    names = ["" if above else legend_name(name) for name in stack.names]
     ax.set_yticks(range(len(names)), labels=names, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(1, len(stack.names)) - 0.5, -0.8 if above else -0.5)
@@ -478,7 +478,7 @@ def _heatmap(ax: Any, heatmap: Heatmap) -> None:
     """Numbers in the cells, or a dash in negative ones, so that the sign does not rest on colour."""
     given = np.asarray(heatmap.values, dtype=float)
     values = np.where(np.isfinite(given), given, np.nan)
-    names = [shortened(name, _LONGEST_TICK) for name in heatmap.names]
+    names = [legend_name(name, _LONGEST_TICK) for name in heatmap.names]
     ax.spines[:].set_visible(False)
     if not np.isfinite(values).any():
         ax.set(xticks=[], yticks=[])
@@ -567,7 +567,7 @@ def _legend_mark(kind: str, look: Look) -> Any:
 
 
 def _legend_columns(entries: Sequence[_Entry], width: float) -> int:
-    sizes = [len(shortened(label)) * _LETTER + 0.6 for label, _, _ in entries]
+    sizes = [len(legend_name(label)) * _LETTER + 0.6 for label, _, _ in entries]
     rows = 1
     while rows < len(sizes) and sum(max(sizes[at : at + rows]) for at in range(0, len(sizes), rows)) > width:
         rows += 1
@@ -588,7 +588,7 @@ def _add_legend(place: Any, entries: Sequence[_Entry], columns: int, **options: 
     made = place.legend([_legend_mark(kind, its) for _, kind, its in entries], numbers, **look)
     for text, (label, _, _) in zip(made.get_texts(), entries, strict=True):
         text.set_parse_math(False)
-        text.set_text(shortened(label))
+        text.set_text(legend_name(label))
 
 
 def new_figure(**options: Any) -> Any:
@@ -608,7 +608,7 @@ def _notebook_figure(base: Any) -> Any:
 
     class ShownFigure(base):
         def _repr_png_(self) -> bytes:
-            return rendered(self, "png", 110)
+            return figure_bytes(self, "png", 110)
 
     return ShownFigure
 
@@ -639,11 +639,11 @@ def save(figure: Any, path: str | os.PathLike[str], *, force: bool = False, dpi:
     if kind not in FORMATS:
         raise InputError(f"{target}: figures are written as .png, .svg or .pdf; choose one of these endings")
     refuse_overwriting(target, force=force)
-    write_bytes(target, rendered(figure, kind, dpi), force=force)
+    write_bytes(target, figure_bytes(figure, kind, dpi), force=force)
     return target
 
 
-def rendered(figure: Any, kind: str, dpi: int = 200) -> bytes:
+def figure_bytes(figure: Any, kind: str, dpi: int = 200) -> bytes:
     """A figure as the bytes of a file; figures that are made alike give the same bytes."""
     buffer = io.BytesIO()
     # Without dates and random names.
@@ -662,7 +662,7 @@ def _missing_glyphs_ignored() -> Generator[None]:
         yield
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
+def legend_name(text: str, longest: int = _LONGEST) -> str:
     r"""A name from outside: visible, on one line, and no longer than a legend can bear."""
     shown = printable(text)
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"

@@ -57,7 +57,7 @@ def p_a_chart(
         across, marks, scale = _by_radius(lines[0].distribution.sigma, draws)
     for line in lines:
         marks += _staircase(line, across, scale)
-    said = " ".join(f"{line.name}: {_described(line.distribution, in_percent)}." for line in lines)
+    said = " ".join(f"{line.name}: {_describe(line.distribution, in_percent)}." for line in lines)
     return Chart(title, said, [Panel(across, up, marks, 240)], caption)
 
 
@@ -102,6 +102,6 @@ def _staircase(line: PaLine, across: Axis, scale: Callable[[float], float]) -> l
     return [*marks, Line(at, lower, line.look, line.name, "pre", markers=False)]
 
 
-def _described(seen: PaDistribution, in_percent: bool) -> str:
+def _describe(seen: PaDistribution, in_percent: bool) -> str:
     unit_of = " %" if in_percent else ""
     return ", ".join(f"{share_text(seen, p, in_percent)}{unit_of} with p_A of at least {p:g}" for p in SHARES)

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from certcal._base.text import printable, spelled
+from certcal._base.text import printable, to_ascii
 from certcal.report import document
 from certcal.report.charts import Chart, TextBars
 from certcal.report.provenance import Provenance
@@ -100,7 +100,7 @@ class _Page:
         text = printable(text.replace("\u00a0", " "))
         if self.plain and text.startswith(_BOLD):
             text = _STARRED + text.removeprefix(_BOLD)
-        return spelled(text) if self.ascii_only else text
+        return to_ascii(text) if self.ascii_only else text
 
     def words(self, text: str) -> list[str]:
         """Pieces between which a head may be wrapped: not at no-break spaces."""

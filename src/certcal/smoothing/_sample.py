@@ -36,7 +36,7 @@ from certcal._base.files import path_of
 from certcal.data import DataSettings, Inputs, Rows
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.models import Model, Source
-from certcal.models.devices import Fitting, described, shares
+from certcal.models.devices import Fitting, device_name, shares
 from certcal.models.protocol import PackedSource
 from certcal.smoothing._counts import default_thresholds
 from certcal.smoothing._manifest import (
@@ -416,7 +416,7 @@ def _versions(model: Model) -> dict[str, str]:
     """What the run began with, for the record: software, and the device."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
     if isinstance(device := getattr(model, "device", None), str):
-        found["device"] = described(device)
+        found["device"] = device_name(device)
     for name in ("certcal", "numpy", "onnxruntime", "torch", "sklearn"):
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:

@@ -21,7 +21,7 @@ from certcal.calibrators import (
     IntervalCalibrator,
     Saved,
     ScoreCalibrator,
-    described,
+    describe,
     load,
     mapped,
     recalibrated,
@@ -413,7 +413,7 @@ class _Kept:
         name: str, saved: Saved, known: tuple[str | None, int, str | None], source: str, *, everything: bool
     ) -> _Kept:
         """Decide by the samples' fingerprint, their number, and the name of the run they are the first of."""
-        (fingerprint, n, run), fitted_on, words = known, saved.fitted_on, described(saved.calibrator)
+        (fingerprint, n, run), fitted_on, words = known, saved.fitted_on, describe(saved.calibrator)
         every = np.arange(n, dtype=np.int64)
         if fitted_on is None:
             unknown = f"{name} does not say what it was fitted to, so all are kept; make sure that it was not these."

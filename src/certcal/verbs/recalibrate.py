@@ -33,7 +33,7 @@ from certcal.calibrators import (
     FittedOn,
     Saved,
     default_method,
-    described,
+    describe,
     fit_predictions,
     recalibrated,
     split_positions,
@@ -151,7 +151,7 @@ class Recalibration(Result):
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self).__name__} of {self.source}: {described(self.map)}, fitted to {self.n_fit:,}, judged on "
+            f"<{type(self).__name__} of {self.source}: {describe(self.map)}, fitted to {self.n_fit:,}, judged on "
             f"{self.n_held_out:,}>"
         )
 
@@ -174,7 +174,7 @@ class Recalibration(Result):
             "n_fit": self.n_fit,
             "n_held_out": self.n_held_out,
             **self._judged(),
-            "map": self.map.to_dict() if isinstance(self.map, Calibrator) else {"type": described(self.map)},
+            "map": self.map.to_dict() if isinstance(self.map, Calibrator) else {"type": describe(self.map)},
             **self.about,
             "conventions": {**self.conventions, "bins_are": BRACKETS[self.conventions["closed"]]},
             "claims": [in_full(claim) for claim in self.claims()],
@@ -263,7 +263,7 @@ class PredictionRecalibration(Recalibration):
 
     def _judged(self) -> dict[str, Any]:
         both = {"before": self.before.to_dict(), "after": self.after.to_dict()}
-        return {"calibrator": described(self.map), **both}
+        return {"calibrator": describe(self.map), **both}
 
 
 class RecalibrateVerb(Protocol[P]):
@@ -487,7 +487,7 @@ def fitted_to_all(fitted: Any, common: dict[str, Any]) -> Recalibration:
     """A map of which nothing is claimed."""
     n = common["fitted_on"].n
     note = (
-        f"{described(fitted)} was fitted to all {counted(n, 'sample')}. Nothing was held out, so nothing is claimed "
+        f"{describe(fitted)} was fitted to all {counted(n, 'sample')}. Nothing was held out, so nothing is claimed "
         "about it and no numbers are shown: on the samples of the fit they would be too optimistic. Judge it on "
         "other samples."
     )

@@ -182,7 +182,7 @@ class WorstCase(
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "attain"}
         values["stakes"] = self.gains
         values["correct"] = self._own_correct
-        return _restored, (values, None if self.attain is None else self._attained)
+        return _restore, (values, None if self.attain is None else self._attained)
 
     @property
     def sentence(self) -> str:
@@ -210,7 +210,7 @@ class WorstCase(
         return {**super().to_dict(), "lower_end": self.value if self.lower_end is None else self.lower_end}
 
 
-def _restored(values: dict[str, Any], attained: Attained | None) -> WorstCase:
+def _restore(values: dict[str, Any], attained: Attained | None) -> WorstCase:
     return WorstCase(**values, attain=None if attained is None else lambda: attained)
 
 

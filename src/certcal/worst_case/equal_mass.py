@@ -134,7 +134,7 @@ def _bracket(
     kept = intervals.only_certified()
     settings: dict[str, Any] = {"bins": count, "closed": side, "edges": "recomputed" if recomputed else "any"}
 
-    def solved(free: int, right: int) -> tuple[_Problem, float, Floats]:
+    def solve_free(free: int, right: int) -> tuple[_Problem, float, Floats]:
         ends = (np.append(kept.lower, np.zeros(free, kept.lower.dtype)), np.append(kept.upper, np.ones(free)))
         c = np.append(kept.correct, np.full(free, right, np.uint8))
         problem = _Problem(ends[0], ends[1].astype(kept.lower.dtype), c, count, side, recomputed)
@@ -142,7 +142,7 @@ def _bracket(
         return problem, value, problem.search(changes, trials)
 
     def result(free: int, everything: WorstCase | None = None) -> WorstCase:
-        found = [solved(free, right) for right in ((1, 0) if free else (1,))]
+        found = [solve_free(free, right) for right in ((1, 0) if free else (1,))]
         problem, _, z = max(found, key=lambda each: each[0].error(each[2]))
         n = problem.n
         reached, table = problem.error(z), problem.table(z)

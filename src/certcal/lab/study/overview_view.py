@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from certcal.lab.study import StudyOverview
-from certcal.report.charts import Chart, Line, Panel, covering, named
+from certcal.report.charts import Chart, Line, Panel, covering, named_axis
 from certcal.report.document import Block, Column, Facts, Listing, Report, Section, Table, Text
 
 _MOST_NAMED, _MOST_FAILURES = 10, 10
@@ -36,7 +36,7 @@ def charts(found: StudyOverview) -> Sequence[Chart]:
     places = [place + 0.5 for place in range(len(names))]
     before, after = [each.before for each in found.medians], [each.after for each in found.medians]
     lines = [Line(places, before, 0, "before scaling"), Line(places, after, 1, "after scaling")]
-    panel = Panel(named(names, "data set"), covering([*before, *after], "median ECE"), lines)
+    panel = Panel(named_axis(names, "data set"), covering([*before, *after], "median ECE"), lines)
     return [Chart("Median ECE by data set", "Before and after temperature scaling.", [panel])]
 
 

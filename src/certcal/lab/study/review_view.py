@@ -18,7 +18,7 @@ from certcal.claims import short_text
 from certcal.lab.study import Answer, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot, StudyReview
 from certcal.lab.study.questions import QUESTIONS
 from certcal.report import charts as drawn
-from certcal.report.charts import MOST_SERIES, Axis, Panel, covering, named, ticks
+from certcal.report.charts import MOST_SERIES, Axis, Panel, covering, named_axis, ticks
 from certcal.report.document import (
     Block,
     Cell,
@@ -280,7 +280,7 @@ def _boxes(given: BoxPlots) -> drawn.Chart:
     five = ("low", "first", "median", "third", "high")
     ends = [value for box in boxes for value in (box.low, box.median, box.high)]
     axis = covering(ends, given.up, low=None if any(value < 0 for value in ends) else 0.0)
-    across = named([box.name for box in boxes], given.across)
+    across = named_axis([box.name for box in boxes], given.across)
     marks = [*_zero(across, axis), drawn.Boxes(*([getattr(box, name) for box in boxes] for name in five))]
     heads = ("lower end", "1st quartile", "median", "3rd quartile", "upper end")
     columns = [Column(given.across or "name"), Column("models", "count"), *(Column(head, "brief") for head in heads)]

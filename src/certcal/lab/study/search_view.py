@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from certcal.lab.study import SearchRow, StudySearch
-from certcal.report.charts import Chart, Line, Mark, Panel, covering, named, whiskers
+from certcal.report.charts import Chart, Line, Mark, Panel, covering, named_axis, whiskers
 from certcal.report.document import Block, Cell, Claim, Column, Heading, Listing, Report, Section, Table
 from certcal.report.numbers import number
 
@@ -58,7 +58,7 @@ def charts(found: StudySearch) -> Sequence[Chart]:
         marks.append(whiskers(xs, [low for low, _ in ends], [high for _, high in ends]))
         marks += [Line([x], [row.regret], place, method) for x, row in zip(xs, rows, strict=True)]
     heights = [value for row in found.rows for value in (row.regret, row.regret + row.regret_spread)]
-    panel = Panel(named(objectives, "objective"), covering(heights, "regret"), marks)
+    panel = Panel(named_axis(objectives, "objective"), covering(heights, "regret"), marks)
     said = "Points are means over the searches, whiskers one standard deviation."
     return [Chart("Regret by method", "Mean distance from the best of each method and objective.", [panel], said)]
 

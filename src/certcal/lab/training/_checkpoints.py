@@ -30,7 +30,7 @@ from certcal.data import Inputs
 from certcal.lab.training._log import LOG, append, rewrite
 from certcal.lab.training._recipe import Recipe
 from certcal.lab.training.step import Optimiser, Place, StepResult, StepWorker, all_finite, restore
-from certcal.models.devices import described
+from certcal.models.devices import device_name
 from certcal.models.fingerprint import weights_digest
 from certcal.models.networks import Network, save_weights
 from certcal.models.networks.named import made_with
@@ -223,7 +223,7 @@ def opened(path: Path, worker: StepWorker, inputs: Inputs, test: Inputs | None) 
         elif other is not None and not _nothing_learnt(path):
             raise InputError(f"{path}: holds a training run with {other}; choose another folder, or pass what it had")
         if other is not None:
-            write_durably(path / RECIPE, _record_bytes({**what, "versions": _versions(described(str(worker.device)))}))
+            write_durably(path / RECIPE, _record_bytes({**what, "versions": _versions(device_name(str(worker.device)))}))
         yield RunFolder(path)
 
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from certcal.report.html.elements import card
-from certcal.report.html.skeleton import framed, page
+from certcal.report.html.skeleton import notebook_frame, page
 
-__all__ = ["card", "framed", "page"]
+__all__ = ["card", "notebook_frame", "page"]

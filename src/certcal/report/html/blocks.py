@@ -28,7 +28,7 @@ from certcal.report.document import (
 from certcal.report.html.elements import Child, Raw, definition_list, element, join
 from certcal.report.html.graph import graph_legend, graph_picture
 from certcal.report.html.heatmap import heatmap_picture
-from certcal.report.html.markup import SENTENCE, clipped, details, note, scrolling, shown, unbroken
+from certcal.report.html.markup import SENTENCE, as_markup, clip_middle, details, note, scrolling, unbroken
 from certcal.report.html.png import image
 from certcal.report.html.svg import legend, panels_picture, shade_legend, stack_legend, stack_picture, swatch
 
@@ -78,7 +78,7 @@ class Writer:
             case Choice():
                 return self._choice(block)
             case Details():
-                return details(shown(block.summary), self.blocks(block.blocks))
+                return details(as_markup(block.summary), self.blocks(block.blocks))
             case _:
                 assert_never(block)
 
@@ -96,20 +96,20 @@ class Writer:
         names = [name for name, part in parts.items() if part is not None]
         return element(
             "div",
-            element("p", element("span", shown(claim.kind, 24), class_=f"badge {kind}"), class_="kinds"),
+            element("p", element("span", as_markup(claim.kind, 24), class_=f"badge {kind}"), class_="kinds"),
             element(
                 "p",
                 element("span", relation.strip()) if relation else None,
-                element("strong", shown(claim.value.removeprefix(relation))),
+                element("strong", as_markup(claim.value.removeprefix(relation))),
                 class_="value",
             )
             if claim.value
             else None,
-            element("p", shown(claim.sentence, SENTENCE), class_="sentence"),
-            element("p", shown(claim.probability, SENTENCE)) if claim.probability else None,
-            note(shown(claim.meaning, SENTENCE)) if claim.meaning else None,
+            element("p", as_markup(claim.sentence, SENTENCE), class_="sentence"),
+            element("p", as_markup(claim.probability, SENTENCE)) if claim.probability else None,
+            note(as_markup(claim.meaning, SENTENCE)) if claim.meaning else None,
             None if folded else listed,
-            details(_enumerated(names), parts.values()) if names else None,
+            details(_heading_of(names), parts.values()) if names else None,
             class_=f"card {kind}",
         )
 
@@ -127,16 +127,16 @@ class Writer:
             current = "true" if frames[place] == self._starts.get(key) else None
             return element("tr", made, data_row_of=key, data_frame=frames[place], aria_current=current)
 
-        label = f"{clipped(table.caption)} (table {next(self._tables)})".strip()
+        label = f"{clip_middle(table.caption)} (table {next(self._tables)})".strip()
         made = element(
             "table",
-            element("caption", shown(table.caption, 600)) if table.caption else None,
+            element("caption", as_markup(table.caption, 600)) if table.caption else None,
             element(
                 "thead",
                 element(
                     "tr",
                     [
-                        element("th", shown(each.title), scope="col", class_="number" if each.is_number else None)
+                        element("th", as_markup(each.title), scope="col", class_="number" if each.is_number else None)
                         for each in table.columns
                     ],
                 ),
@@ -144,7 +144,7 @@ class Writer:
             element(
                 "tbody",
                 [
-                    element("tr", element("th", shown(each.text), colspan=wide, scope="colgroup"))
+                    element("tr", element("th", as_markup(each.text), colspan=wide, scope="colgroup"))
                     if isinstance(each, Heading)
                     else row(place, each)
                     for place, each in enumerate(table.rows[: table.most])
@@ -154,22 +154,22 @@ class Writer:
         return join(
             scrolling(made, label),
             note(table.rest) if table.rest else None,
-            note(shown(table.note, SENTENCE)) if table.note else None,
+            note(as_markup(table.note, SENTENCE)) if table.note else None,
         )
 
     def _chart(self, chart: Chart, *, keys: bool = True) -> Raw:
         key = f"figure-{next(self._figures)}"
         wide = chart.size in ("medium", "wide")
         pictures = [
-            scrolling(each, f"{clipped(chart.title)} ({key.replace('-', ' ')}, part {part})") if wide else each
+            scrolling(each, f"{clip_middle(chart.title)} ({key.replace('-', ' ')}, part {part})") if wide else each
             for part, each in enumerate(_pictures(key, chart), 1)
         ]
         return element(
             "figure",
-            element(f"h{self._level}", shown(chart.title)) if chart.title else None,
+            element(f"h{self._level}", as_markup(chart.title)) if chart.title else None,
             pictures,
             _legends(chart) if keys else None,
-            element("figcaption", shown(chart.caption, SENTENCE)) if chart.caption else None,
+            element("figcaption", as_markup(chart.caption, SENTENCE)) if chart.caption else None,
             details("Numbers of this figure", self._table(chart.numbers)) if chart.numbers is not None else None,
             class_="wide" if wide or any(isinstance(each, Heatmap) for each in chart.panels) else None,
         )
@@ -187,7 +187,7 @@ class Writer:
                 class_="figures small" if small else "figures",
             ),
             legends if once else None,
-            note(shown(figures.note, SENTENCE)) if figures.note else None,
+            note(as_markup(figures.note, SENTENCE)) if figures.note else None,
         )
 
     def _choice(self, choice: Choice) -> Raw:
@@ -259,7 +259,7 @@ def _legends(chart: Chart) -> Raw:
 
 def _slider(choice: Choice, said: Sequence[str]) -> Raw:
     key = f"{choice.key}-slider"
-    names = [clipped(name) for name in choice.names]
+    names = [clip_middle(name) for name in choice.names]
     control = element(
         "input",
         type="range",
@@ -275,7 +275,7 @@ def _slider(choice: Choice, said: Sequence[str]) -> Raw:
     states = [
         element(
             "span",
-            shown(words or name, SENTENCE),
+            as_markup(words or name, SENTENCE),
             data_of=choice.key,
             data_frame=frame,
             data_name=name,
@@ -286,7 +286,7 @@ def _slider(choice: Choice, said: Sequence[str]) -> Raw:
     return join(
         element(
             "div",
-            element("label", shown(choice.label), for_=key),
+            element("label", as_markup(choice.label), for_=key),
             control,
             class_="slider",
             data_needs_script=True,
@@ -300,10 +300,10 @@ def _cell(column: Column, cell: Cell, scope: str | None) -> Raw:
     if isinstance(cell, Picture):
         content: Child = image(cell.pixels, cell.text, size=64)
     elif isinstance(cell, Strong):
-        content = element("strong", shown(cell.text, 400))
+        content = element("strong", as_markup(cell.text, 400))
     else:
         text = column.text(cell)
-        content = shown(text, 400) if isinstance(cell, str | HasText) else text
+        content = as_markup(text, 400) if isinstance(cell, str | HasText) else text
     kind = "number" if column.is_number else None
     heads = scope is not None and cell != ""
     return element("th" if heads else "td", content, scope=scope if heads else None, class_=kind)
@@ -311,23 +311,27 @@ def _cell(column: Column, cell: Cell, scope: str | None) -> Raw:
 
 def _text(block: Text) -> Raw:
     if block.look == "code":
-        return element("pre", element("code", unbroken(clipped(block.text, 2 * SENTENCE))), tabindex=0)
+        return element("pre", element("code", unbroken(clip_middle(block.text, 2 * SENTENCE))), tabindex=0)
     kind = block.look if block.look in ("note", "warning") else None
-    return element("p", shown(block.text, 2 * SENTENCE), class_=kind)
+    return element("p", as_markup(block.text, 2 * SENTENCE), class_=kind)
 
 
 def _listing(block: Listing) -> Raw:
     rest = len(block.items) - block.most
     return join(
-        element("ul", [element("li", shown(each, SENTENCE)) for each in block.items[: block.most]], class_="listing"),
+        element(
+            "ul", [element("li", as_markup(each, SENTENCE)) for each in block.items[: block.most]], class_="listing"
+        ),
         note(f"{rest:,} further {'entries are' if rest > 1 else 'entry is'} in the JSON only.") if rest > 0 else None,
     )
 
 
 def _facts(block: Facts) -> Raw:
     return join(
-        element("p", shown(block.caption, 600), class_="caption") if block.caption else None,
-        definition_list([(shown(name, 80), shown(text, SENTENCE)) for name, text in block.pairs], class_="facts"),
+        element("p", as_markup(block.caption, 600), class_="caption") if block.caption else None,
+        definition_list(
+            [(as_markup(name, 80), as_markup(text, SENTENCE)) for name, text in block.pairs], class_="facts"
+        ),
     )
 
 
@@ -338,22 +342,22 @@ def _key_numbers(block: KeyNumbers) -> Raw:
             [
                 element(
                     "div",
-                    element("dt", shown(each.name)),
+                    element("dt", as_markup(each.name)),
                     element(
                         "dd",
-                        element("strong", shown(each.text)),
-                        [element("span", shown(remark, 400)) for remark in each.remarks],
+                        element("strong", as_markup(each.text)),
+                        [element("span", as_markup(remark, 400)) for remark in each.remarks],
                     ),
                 )
                 for each in block.numbers
             ],
             class_="key-numbers",
         ),
-        note(shown(block.note, SENTENCE)) if block.note else None,
+        note(as_markup(block.note, SENTENCE)) if block.note else None,
     )
 
 
-def _enumerated(names: Sequence[str]) -> str:
+def _heading_of(names: Sequence[str]) -> str:
     """Words as a heading: "Assumptions, terms and settings"."""
     *first, last = names
     return (f"{', '.join(first)} and {last}" if first else last).capitalize()

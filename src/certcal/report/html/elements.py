@@ -52,14 +52,14 @@ def escape(text: str) -> Raw:
 
 def element(tag: str, *children: Child, **attributes: Value) -> Raw:
     """Markup of one element."""
-    start = f"<{_checked(tag)}{''.join(_attribute(name, value) for name, value in attributes.items())}>"
+    start = f"<{_check_name(tag)}{''.join(_attribute(name, value) for name, value in attributes.items())}>"
     pieces = list(_flat(children))
     if tag in _VOID:
         if pieces:
             raise ValueError(f"<{tag}> has no content; leave its children out")
         return Raw(start)
     if tag in _UNPARSED:
-        return Raw(f"{start}{_unparsed(tag, pieces)}</{tag}>")
+        return Raw(f"{start}{_raw_text(tag, pieces)}</{tag}>")
     content = "".join(piece if isinstance(piece, Raw) else escape(piece) for piece in pieces)
     if tag in _PREFORMATTED and content.startswith("\n"):
         content = f"\n{content}"
@@ -169,7 +169,7 @@ def _flat(children: Iterable[Child]) -> Iterable[str]:
 
 
 def _attribute(name: str, value: Value) -> str:
-    spelled = _checked(name.removesuffix("_").replace("_", "-"))
+    spelled = _check_name(name.removesuffix("_").replace("_", "-"))
     if value is None or value is False:
         return ""
     if value is True:
@@ -177,13 +177,13 @@ def _attribute(name: str, value: Value) -> str:
     return f' {spelled}="{escape(value if isinstance(value, str) else number(value))}"'
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot name an element or attribute; use letters, digits and hyphens")
     return name
 
 
-def _unparsed(tag: str, pieces: list[str]) -> str:
+def _raw_text(tag: str, pieces: list[str]) -> str:
     """What stands inside a script or style: only our own text, which must not be able to end or hide the element."""
     content = "".join(pieces)
     if not all(isinstance(piece, Raw) for piece in pieces):

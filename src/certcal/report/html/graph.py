@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from certcal.report.charts import Graph
 from certcal.report.html.elements import Raw, element
-from certcal.report.html.markup import clipped
+from certcal.report.html.markup import clip_middle
 from certcal.report.html.svg import WIDTHS, coordinate, picture, sample
 
 # Boxes in a row, letters in a line of a box, lines in a box, boxes that are drawn at all.
@@ -52,7 +52,7 @@ def _sample(look: str) -> Raw:
 
 
 def _lines(name: str) -> list[str]:
-    return textwrap.wrap(clipped(name), _LETTERS, max_lines=_LINES, placeholder="…") or [" "]
+    return textwrap.wrap(clip_middle(name), _LETTERS, max_lines=_LINES, placeholder="…") or [" "]
 
 
 def _box(name: str, x: float, place: tuple[float, float], width: float, *, on_top: bool) -> Raw:
@@ -61,7 +61,7 @@ def _box(name: str, x: float, place: tuple[float, float], width: float, *, on_to
     first = top + height / 2 + 4 - 8 * (len(lines) - 1)
     return element(
         "g",
-        element("title", clipped(name)),
+        element("title", clip_middle(name)),
         element(
             "rect",
             class_="node top" if on_top else "node",

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from certcal.report.charts import Heatmap
 from certcal.report.html.elements import Raw, element, join
-from certcal.report.html.markup import clipped, cut, details, note, scrolling, shown
+from certcal.report.html.markup import as_markup, clip_end, clip_middle, details, note, scrolling
 from certcal.report.html.svg import WIDTHS, coordinate, picture
 from certcal.report.numbers import minus
 
@@ -33,7 +33,7 @@ def heatmap_picture(key: str, title: str, description: str, heatmap: Heatmap) ->
         return note("There is nothing to draw.")
     if len(names) > _MOST_DRAWN:
         return element("p", f"{len(names):,} columns are too many to draw; the JSON has the numbers.")
-    label = f"{clipped(title)} ({key.replace('-', ' ')})"
+    label = f"{clip_middle(title)} ({key.replace('-', ' ')})"
     if len(names) <= _MOST_WRITTEN:
         return join(scrolling(_table(names, values, description, key=key, coloured=True), label), _scale())
     pointed = element(
@@ -79,11 +79,11 @@ def _table(
 ) -> Raw:
     """All cells as a table; without colours only one of each pair, since the two are the same."""
     kind = ("heat upright" if max(map(len, names)) > 5 else "heat") if coloured else "pairs"
-    heads = [element("th", element("span", shown(name, 48)), scope="col") for name in names]
+    heads = [element("th", element("span", as_markup(name, 48)), scope="col") for name in names]
     lines = [
         element(
             "tr",
-            element("th", shown(name, 48), scope="row"),
+            element("th", as_markup(name, 48), scope="row"),
             [
                 element("td", _cell_text(value), class_=f"cell {_shade(value)}" if coloured else None)
                 for value in (line if coloured else line[: row + 1])
@@ -93,7 +93,7 @@ def _table(
     ]
     return element(
         "table",
-        element("caption", shown(caption, 1000)),
+        element("caption", as_markup(caption, 1000)),
         element("thead", element("tr", element("td"), heads)),
         element("tbody", lines),
         class_=kind,
@@ -112,7 +112,7 @@ def _picture(key: str, title: str, description: str, names: Sequence[str], value
     return picture(
         key,
         title,
-        f"{clipped(description, 800)} The table below has every number.",
+        f"{clip_middle(description, 800)} The table below has every number.",
         _labels(blocks, cell, margin),
         element(
             "g",
@@ -161,7 +161,7 @@ def _labels(blocks: Sequence[tuple[str, int, int]], cell: float, margin: int) ->
     edge = margin - 2
     made: list[Raw] = []
     for (name, _, _), middle, place in zip(blocks, middles, places, strict=False):
-        text = cut(name, _LABEL)
+        text = clip_end(name, _LABEL)
         at = f"{coordinate(place + 4)} {edge - 12}"
         made += [
             element("path", class_="lead", d=f"M{edge} {coordinate(middle)}L{edge - 9} {coordinate(place)}"),

@@ -10,19 +10,19 @@ NAME, SENTENCE = 160, 2000
 _SPACES = re.compile(r"(\s+)")
 
 
-def clipped(text: str, most: int = NAME) -> str:
+def clip_middle(text: str, most: int = NAME) -> str:
     """A text without its middle when it is too long to be read."""
     return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-(most // 3) :]}"
 
 
-def cut(text: str, most: float) -> str:
+def clip_end(text: str, most: float) -> str:
     """The beginning of a text, for places of a picture that have no more room."""
     return text if len(text) <= most else f"{text[: max(1, int(most) - 1)]}…"
 
 
-def shown(text: str, most: int = NAME) -> Raw:
+def as_markup(text: str, most: int = NAME) -> Raw:
     """A text as markup: in its own direction of writing, and no longer than can be read."""
-    return element("bdi", clipped(text, most))
+    return element("bdi", clip_middle(text, most))
 
 
 def unbroken(text: str) -> Raw:

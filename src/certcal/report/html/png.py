@@ -11,7 +11,7 @@ import numpy as np
 
 from certcal._base.checks import InputError
 from certcal.report.html.elements import Raw, element
-from certcal.report.html.markup import SENTENCE, clipped
+from certcal.report.html.markup import SENTENCE, clip_middle
 
 _MOST_PIXELS = 512
 
@@ -21,7 +21,9 @@ def image(pixels: Any, alternative: str, *, size: int = 96) -> Raw:
     values = pixels_of(pixels)
     address = "data:image/png;base64," + base64.b64encode(png_of(values)).decode("ascii")
     height = max(1, round(size * values.shape[0] / values.shape[1]))
-    return element("img", src=address, alt=clipped(alternative, SENTENCE), width=size, height=height, class_="pixels")
+    return element(
+        "img", src=address, alt=clip_middle(alternative, SENTENCE), width=size, height=height, class_="pixels"
+    )
 
 
 def pixels_of(given: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -18,7 +18,7 @@ from certcal._base.text import capital
 from certcal.report.document import ABOUT, Report, Section
 from certcal.report.html.blocks import Writer
 from certcal.report.html.elements import Child, Raw, definition_list, element, join, table, visible
-from certcal.report.html.markup import SENTENCE, clipped, details, note, scrolling, shown, unbroken
+from certcal.report.html.markup import SENTENCE, as_markup, clip_middle, details, note, scrolling, unbroken
 from certcal.report.provenance import Provenance
 from certcal.verdict import Verdict
 
@@ -54,7 +54,7 @@ def page(report: Report) -> str:
         element("meta", name="referrer", content="no-referrer"),
         element("meta", name="color-scheme", content="light dark"),
         element("meta", name="generator", content=f"certcal {certcal.__version__}"),
-        element("title", clipped(report.title)),
+        element("title", clip_middle(report.title)),
         element("style", Raw(style)),
     )
     body = join(
@@ -71,7 +71,7 @@ def page(report: Report) -> str:
     return f"<!DOCTYPE html>\n{element('html', element('head', head), element('body', body), lang='en')}\n"
 
 
-def framed(report: Report) -> str:
+def notebook_frame(report: Report) -> str:
     """A report as a frame of its own, for notebooks.
 
     Examples
@@ -86,7 +86,7 @@ def framed(report: Report) -> str:
         allow="clipboard-write",
         width="100%",
         height=760,
-        title=clipped(report.title),
+        title=clip_middle(report.title),
         loading="lazy",
     )
 
@@ -97,12 +97,12 @@ def _content(report: Report, missing: str) -> Raw:
     sections = [each for each in report.sections if not each.folded]
     appendix = [*(each for each in report.sections if each.folded), *report.appendix]
     addresses = _addresses(sections)
-    contents = [(address, shown(each.title)) for address, each in zip(addresses, sections, strict=True)]
+    contents = [(address, as_markup(each.title)) for address, each in zip(addresses, sections, strict=True)]
     contents += [("appendix", "Appendix")] * bool(appendix) + [("reproducibility", "Reproducibility")]
     return join(
         element(
             "header",
-            element("h1", shown(report.title)),
+            element("h1", as_markup(report.title)),
             _verdict(report.verdict) if report.verdict is not None else None,
             class_="page-header",
         ),
@@ -125,17 +125,17 @@ def _content(report: Report, missing: str) -> Raw:
                 aria_label="Sections",
             ),
             [
-                _section(address, shown(each.title), writer.blocks(each.blocks, level=3))
+                _section(address, as_markup(each.title), writer.blocks(each.blocks, level=3))
                 for address, each in zip(addresses, sections, strict=True)
             ],
-            element("div", [note(shown(each, SENTENCE)) for each in report.notes], class_="notes")
+            element("div", [note(as_markup(each, SENTENCE)) for each in report.notes], class_="notes")
             if report.notes
             else None,
             _section(
                 "appendix",
                 "Appendix",
                 [
-                    details(element("h3", shown(each.title)), writer.blocks(each.blocks, level=4), class_="fold")
+                    details(element("h3", as_markup(each.title)), writer.blocks(each.blocks, level=4), class_="fold")
                     for each in appendix
                 ],
             )
@@ -165,25 +165,27 @@ def _addresses(sections: Sequence[Section]) -> list[str]:
 
 def _verdict(verdict: Verdict) -> Raw:
     """Every requirement with its sign, those that are not met first; of very many the first ones."""
-    lines = [_judged(line) for line in verdict.lines[:_MOST_JUDGED]]
+    lines = [_judgement_line(line) for line in verdict.lines[:_MOST_JUDGED]]
     left = len(verdict.lines) - len(lines)
     more = note(f"{left} more are in the JSON of this page.") if left else None
-    summary = element("p", shown(verdict.summary, SENTENCE)) if verdict.summary else None
-    beside = note(shown(verdict.note, SENTENCE)) if verdict.note else None
+    summary = element("p", as_markup(verdict.summary, SENTENCE)) if verdict.summary else None
+    beside = note(as_markup(verdict.note, SENTENCE)) if verdict.note else None
     return element("div", summary, lines, more, beside, class_=f"verdict {'pass' if verdict.passed else 'fail'}")
 
 
-def _judged(line: str) -> Raw:
+def _judgement_line(line: str) -> Raw:
     passed = line.startswith("PASS")
     sign = element("span", "✓" if passed else "✗", aria_hidden="true")
-    return element("p", sign, shown(line, SENTENCE), class_="pass" if passed else "fail")
+    return element("p", sign, as_markup(line, SENTENCE), class_="pass" if passed else "fail")
 
 
 def _about_line(report: Report) -> Raw | None:
     given = {**{name: report.about[name] for name in ABOUT if name in report.about}, **report.about}
-    pairs: list[tuple[Child, Child]] = [(shown(capital(name), 80), shown(text, 400)) for name, text in given.items()]
-    pairs += [("Source", shown(report.source))] if report.source else []
-    pairs += [("Contents", shown(report.description, 400))] if report.description else []
+    pairs: list[tuple[Child, Child]] = [
+        (as_markup(capital(name), 80), as_markup(text, 400)) for name, text in given.items()
+    ]
+    pairs += [("Source", as_markup(report.source))] if report.source else []
+    pairs += [("Contents", as_markup(report.description, 400))] if report.description else []
     if report.provenance is not None and report.provenance.created:
         pairs.append(("Created", _moment(report.provenance.created)))
     lines = [element("div", element("dt", name), element("dd", text)) for name, text in pairs]
@@ -195,14 +197,14 @@ def _moment(created: str) -> Raw:
     try:
         moment = datetime.fromisoformat(created)
     except ValueError:
-        return shown(created)
+        return as_markup(created)
     zone = f" {moment.tzname()}" if moment.tzinfo is not None else ""
     words = f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment.hour:02d}:{moment.minute:02d}{zone}"
     return element("time", words, datetime=created)
 
 
 def _command(command: str) -> Raw:
-    said = clipped(command, _LONGEST_COMMAND)
+    said = clip_middle(command, _LONGEST_COMMAND)
     whole = visible(said) == command
     copy = element("button", "Copy", type="button", data_copy="command", data_needs_script=True, hidden=True)
     changed = "This command reproduces the page. It is shortened here, or has characters that a page cannot show; the "
@@ -221,16 +223,16 @@ def _command(command: str) -> Raw:
 def _reproducibility(provenance: Provenance | None, missing: str) -> Raw:
     made = Provenance(versions={"certcal": certcal.__version__}) if provenance is None else provenance
     facts: list[tuple[Child, Child]] = [
-        (name, shown(", ".join(f"{each} {value}" for each, value in values.items()), SENTENCE))
+        (name, as_markup(", ".join(f"{each} {value}" for each, value in values.items()), SENTENCE))
         for name, values in (("Versions", made.versions), ("Seeds", made.seeds))
         if values
     ]
     inputs = [
-        (shown(name), f"{size:,}", element("code", clipped(digest), class_="digest"))
+        (as_markup(name), f"{size:,}", element("code", clip_middle(digest), class_="digest"))
         for name, size, digest in made.inputs
     ]
     facts += [
-        (f"Fingerprint of the {name}", element("code", clipped(digest), class_="digest"))
+        (f"Fingerprint of the {name}", element("code", clip_middle(digest), class_="digest"))
         for name, digest in made.fingerprints.items()
     ]
     command = made.command_line
@@ -240,8 +242,8 @@ def _reproducibility(provenance: Provenance | None, missing: str) -> Raw:
         scrolling(table(["file", "bytes", "SHA-256"], inputs, "Input files", numeric=(1,)), "Input files")
         if inputs
         else None,
-        [note(element("bdi", unbroken(clipped(each, 1000)))) for each in made.notes],
-        note(shown(missing, 1000)) if missing else None,
+        [note(element("bdi", unbroken(clip_middle(each, 1000)))) for each in made.notes],
+        note(as_markup(missing, 1000)) if missing else None,
         element(
             "p",
             element(

@@ -29,7 +29,7 @@ from certcal.report.charts import (
     Words,
 )
 from certcal.report.html.elements import Child, Raw, element, join
-from certcal.report.html.markup import clipped, cut, shown
+from certcal.report.html.markup import as_markup, clip_end, clip_middle
 from certcal.report.numbers import brief
 
 # Width of a picture by the size of its chart.
@@ -101,8 +101,8 @@ def picture(
     """Marks as one picture with a name and a text that stands for it; the key is unique on the page."""
     return element(
         "svg",
-        element("title", clipped(title), id=f"{key}-title"),
-        element("desc", clipped(description, 1000), id=f"{key}-desc"),
+        element("title", clip_middle(title), id=f"{key}-title"),
+        element("desc", clip_middle(description, 1000), id=f"{key}-desc"),
         element("g", marks, aria_hidden="true"),
         viewBox=f"0 0 {coordinate(width)} {coordinate(height)}",
         role="img",
@@ -114,7 +114,7 @@ def picture(
 def panels_picture(key: str, title: str, description: str, panels: Sequence[Panel], size: str) -> Raw:
     """Panels below each other on one x axis, of which the last writes its ticks."""
     width = WIDTHS.get(size, 420)
-    longest = max((len(cut(text, 12)) for panel in panels for _, text in panel.y.ticks), default=0)
+    longest = max((len(clip_end(text, 12)) for panel in panels for _, text in panel.y.ticks), default=0)
     left = max(54.0, 32 + LETTER * longest)
     drawn: list[Child] = []
     bottom = -10.0
@@ -124,7 +124,7 @@ def panels_picture(key: str, title: str, description: str, panels: Sequence[Pane
         height = panel.height * (0.8 if size == "small" and panel.height > 100 else 1.0)
         frame = Frame(panel.x, panel.y, left, top, width - left - 16, height)
         drawn += [
-            _text(cut(panel.title, (width - left) / _WIDEST), left, top - 8 - 8 * signed, "total")
+            _text(clip_end(panel.title, (width - left) / _WIDEST), left, top - 8 - 8 * signed, "total")
             if panel.title
             else None,
             _axes(frame),
@@ -176,9 +176,9 @@ def _axes(frame: Frame) -> Raw:
     return join(
         _path("grid", (f"M{coordinate(frame.left)} {coordinate(frame.up(y))}H{right}" for y, _ in frame.y.ticks)),
         _path("axis", [f"M{coordinate(frame.left)} {coordinate(frame.bottom)}H{right}{ticks}"]),
-        [_text(cut(text, 12), frame.left - 7, frame.up(place) + 4, "end") for place, text in frame.y.ticks],
+        [_text(clip_end(text, 12), frame.left - 7, frame.up(place) + 4, "end") for place, text in frame.y.ticks],
         _text(
-            cut(frame.y.label, max(13, frame.height / _WIDEST)),
+            clip_end(frame.y.label, max(13, frame.height / _WIDEST)),
             12,
             frame.top + frame.height / 2,
             "middle name",
@@ -191,7 +191,7 @@ def _axes(frame: Frame) -> Raw:
 
 def _x_axis(frame: Frame) -> tuple[Raw, float]:
     """Ticks and name below a panel, and the room they take; long texts stand upright."""
-    ticks = [(frame.across(place), cut(text, 22)) for place, text in frame.x.ticks]
+    ticks = [(frame.across(place), clip_end(text, 22)) for place, text in frame.x.ticks]
     upright = any(
         after - before < LETTER * (len(one) + len(two)) / 2 + 4 for (before, one), (after, two) in pairwise(ticks)
     )
@@ -204,7 +204,7 @@ def _x_axis(frame: Frame) -> tuple[Raw, float]:
     ]
     if not frame.x.label:
         return join(texts), room
-    name = cut(frame.x.label, frame.width / _WIDEST)
+    name = clip_end(frame.x.label, frame.width / _WIDEST)
     return join(texts, _text(name, frame.left + frame.width / 2, frame.bottom + room + 17, "middle name")), room + 22
 
 
@@ -338,7 +338,7 @@ def _points(mark: Points, frame: Frame) -> Child:
     if many or not mark.names:
         return [_path(kind, (drawn for _, drawn in points)) for kind, points in sorted(by_kind.items())]
     return [
-        element("path", element("title", clipped(mark.names[place])), class_=kind, d=drawn)
+        element("path", element("title", clip_middle(mark.names[place])), class_=kind, d=drawn)
         for kind, points in sorted(by_kind.items())
         for place, drawn in points
     ]
@@ -362,7 +362,7 @@ def _words(mark: Words, frame: Frame) -> list[Raw]:
     above, most = (6, 2) if mark.look in ("sign", "idle") else (-4, 20)
     kind = f"middle {mark.look if mark.look in _WORDS else 'label'}"
     return [
-        _text(cut(text, most), frame.across(x), frame.up(y) - above, kind)
+        _text(clip_end(text, most), frame.across(x), frame.up(y) - above, kind)
         for x, y, text in zip(mark.x, mark.y, mark.texts, strict=True)
         if text and math.isfinite(x) and math.isfinite(y)
     ]
@@ -381,7 +381,7 @@ def _beside(mark: Words, frame: Frame, marks: Sequence[Mark]) -> list[Raw]:
     for value, height, full in zip(mark.x, mark.y, mark.texts, strict=True):
         if not (full and math.isfinite(value) and math.isfinite(height)):
             continue
-        x, y, text = frame.across(value), frame.up(height), cut(full, 40)
+        x, y, text = frame.across(value), frame.up(height), clip_end(full, 40)
         width = LETTER * len(text)
         for dx, dy, anchor in _PLACES:
             left = x + dx - {"end": width, "middle": width / 2, "": 0.0}[anchor]
@@ -409,9 +409,9 @@ def stack_picture(key: str, title: str, description: str, stack: Stack) -> Raw:
     marks: list[Raw] = [_path("grid", grid), _axes(frame)]
     for place, (name, parts, total) in enumerate(zip(stack.names, stack.terms, stack.totals, strict=True)):
         y, start = top + place * line, 0.0
-        said = cut(total, 24)
+        said = clip_end(total, 24)
         marks += [
-            _text(cut(name, (width - 34) / _WIDEST - len(said)), 10, y + 14),
+            _text(clip_end(name, (width - 34) / _WIDEST - len(said)), 10, y + 14),
             _text(said, width - 14, y + 14, "end total"),
         ]
         for term, value in parts.items():
@@ -427,7 +427,7 @@ def stack_picture(key: str, title: str, description: str, stack: Stack) -> Raw:
 
 def legend(entries: Iterable[tuple[Raw, str]]) -> Raw:
     """What marks mean: samples of them and words; nothing when there are none."""
-    made = [element("li", sample, shown(words)) for sample, words in entries]
+    made = [element("li", sample, as_markup(words)) for sample, words in entries]
     return element("ul", made, class_="legend") if made else Raw("")
 
 
@@ -446,7 +446,7 @@ def shade_legend(mark: Points) -> Raw:
         element("li", sample(_path(f"point shade-{step}", ["M14 7h0"]), "spot"), f"{brief(start)} to {brief(stop)}")
         for step, (start, stop) in enumerate(pairwise(edges))
     ]
-    name = element("li", shown(f"{cut(mark.shade_label, 60)}:"))
+    name = element("li", as_markup(f"{clip_end(mark.shade_label, 60)}:"))
     return element("ul", name, steps if high > low else element("li", brief(low)), class_="legend")
 
 

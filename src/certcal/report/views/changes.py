@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital, counted
 from certcal.claims import Estimate, percent_text, short_text
-from certcal.report.charts import Chart, Panel, Points, covering, named
+from certcal.report.charts import Chart, Panel, Points, covering, named_axis
 from certcal.report.document import (
     SIGNS,
     Block,
@@ -106,7 +106,7 @@ def _cells(row: Change, spread: bool, tested: bool) -> list[Cell]:
 
 
 def _difference(row: Change) -> Cell:
-    return Strong(_signed(row)) if row.changed else _signed(row)
+    return Strong(_signed_value(row)) if row.changed else _signed_value(row)
 
 
 def groups_table(found: ChangeComparison) -> Table:
@@ -142,7 +142,9 @@ def _chart(found: ChangeComparison) -> Chart:
     up = covering([*old, *new], "value", low=None if lowest < 0 else 0.0)
     marks = [Points(places, old, 1, "old"), Points(places, new, 0, "new")]
     said = "Each number of the old result beside the new one; the table has them all."
-    return Chart("Old and new", said, [Panel(named(names), up, marks)], size="wide" if len(names) > 14 else "normal")
+    return Chart(
+        "Old and new", said, [Panel(named_axis(names), up, marks)], size="wide" if len(names) > 14 else "normal"
+    )
 
 
 def _task(found: ChangeComparison) -> str:
@@ -163,13 +165,13 @@ def _headline(found: ChangeComparison) -> Claim:
         return Claim("Estimate", "The two have no number in common.")
     name = label(row.name, _task(found)).split(" (")[0] if found.kind == "estimates" else row.new.name
     old, new = (f"{relation_of(each)} {text_of(each)}".strip() for each in (row.old, row.new))
-    sentence = f"{capital(name)} was {old} and is {new}: a difference of {_signed(row)}."
+    sentence = f"{capital(name)} was {old} and is {new}: a difference of {_signed_value(row)}."
     if isinstance(row.old, Estimate) or isinstance(row.new, Estimate):
-        return Claim(kind_of(row.new), sentence, _signed(row), difference_said(row))
+        return Claim(kind_of(row.new), sentence, _signed_value(row), difference_said(row))
     level = short_text(max(row.old.delta, row.new.delta), "upper")
     fails = f"Each of the two fails with probability at most {level} over the draw of its samples."
     rests = tuple(dict.fromkeys((*assumptions_of(row.old), *assumptions_of(row.new))))
-    return Claim(kind_of(row.new), sentence, _signed(row), f"{fails} {_LIMITS}", rests)
+    return Claim(kind_of(row.new), sentence, _signed_value(row), f"{fails} {_LIMITS}", rests)
 
 
 def difference_said(row: Change) -> str:
@@ -184,7 +186,7 @@ def _spread(row: Change) -> str:
     return "" if row.interval is None else between(row.interval.lower, row.interval.upper, _DIGITS)
 
 
-def _signed(row: Change) -> str:
+def _signed_value(row: Change) -> str:
     text = number(row.difference)
     return f"+{text}" if row.difference > 0 and text != number(0.0) else text
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.text import capital, counted
-from certcal.calibrators import ScoreCalibrator, described
+from certcal.calibrators import ScoreCalibrator, describe
 from certcal.predictions import task_of
 from certcal.report.charts import Bars, Chart, Line, Mark, Panel, Points, Segments, counts, unit
 from certcal.report.document import Claim, Column, Facts, Report, Section, Table, Text
@@ -44,7 +44,7 @@ def view(found: Any) -> Report:
             Section("Map", charts(found)),
         ],
         [
-            Section("Samples and settings", Facts([*split_facts(found), ("Map", described(found.map))])),
+            Section("Samples and settings", Facts([*split_facts(found), ("Map", describe(found.map))])),
             Section("Definitions", definitions(found.after.rows, found.after.task)),
         ],
         notes=[

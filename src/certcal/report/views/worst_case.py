@@ -25,7 +25,7 @@ from certcal.report.charts import (
     Segments,
     Words,
     covering,
-    named,
+    named_axis,
     unit,
 )
 from certcal.report.document import Block, Choice, Column, Table, Text
@@ -203,7 +203,7 @@ def interval_widths(certificates: Iterable[Certificates]) -> Chart:
     return Chart(
         "Interval widths",
         f"Widths of the intervals of {len(known)} certificates.",
-        [Panel(named(names), unit("width of the interval"), marks, 260)],
+        [Panel(named_axis(names), unit("width of the interval"), marks, 260)],
         "Boxes: quartiles and median; whiskers: 5 % and 95 % quantiles.",
         _widths_table(dict(zip(names, (widths for _, widths in several), strict=True)), "Widths of the intervals"),
         size="wide" if len(names) > 6 else "normal",
