@@ -41,21 +41,6 @@ CLOSED = ("left", "right")
 class BinTable:
     """Per-bin sums of a set of samples.
 
-    Attributes
-    ----------
-    edges
-        M + 1 edges from 0 to 1, as float64.
-    closed
-        Which side of a bin belongs to it, "left" or "right".
-    count
-        Number of samples per bin.
-    weight
-        Sum of weights per bin (the count when there are none).
-    squared_weight
-        Sum of squared weights per bin (the count when there are none).
-    confidence_sum, correct_sum
-        Weighted sums of confidence and of correctness per bin.
-
     Examples
     --------
     >>> table = bin_table([0.2, 0.3, 0.9], [0, 1, 1], equal_width_edges(2))
@@ -64,12 +49,18 @@ class BinTable:
     """
 
     edges: Floats
+    """M + 1 edges from 0 to 1, as float64."""
     closed: str
+    """Which side of a bin belongs to it, "left" or "right"."""
     count: NDArray[np.int64]
+    """Number of samples per bin."""
     weight: Floats
+    """Sum of weights per bin (the count when there are none)."""
     squared_weight: Floats
+    """Sum of squared weights per bin (the count when there are none)."""
     confidence_sum: Floats
     correct_sum: Floats
+    """Weighted sums of confidence and of correctness per bin."""
 
     @cached_property
     def total(self) -> float:

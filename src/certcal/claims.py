@@ -213,26 +213,18 @@ class _OneSided(PlainValues, NotebookCard, ABC):
 
 @dataclass(frozen=True)
 class Interval(PlainValues):
-    """An interval around an estimate.
-
-    Attributes
-    ----------
-    lower, upper
-        Its ends.
-    level
-        Its confidence level.
-    method
-        How it was made. "Clopper-Pearson", "score", "DeLong", "norm" and the other intervals of
-        :func:`certcal.metrics.with_interval` are for the value in the population; their level is approximate, where
-        that of a :class:`Bound` is proven. "percentile", of a metric of one's own, shows how the number varies under
-        resampling: for calibration errors near zero it tends to lie above the population value, and may exclude the
-        estimate.
-    """
+    """An interval around an estimate."""
 
     lower: float
     upper: float
+    """Its ends."""
     level: float
+    """Its confidence level."""
     method: str
+    """How it was made. "Clopper-Pearson", "score", "DeLong", "norm" and the other intervals of
+    :func:`certcal.metrics.with_interval` are for the value in the population; their level is approximate, where that of
+    a :class:`Bound` is proven. "percentile", of a metric of one's own, shows how the number varies under resampling:
+    for calibration errors near zero it tends to lie above the population value, and may exclude the estimate."""
 
     @property
     def resampled(self) -> bool:

@@ -36,22 +36,6 @@ class Predictions:
     Arrays may come from NumPy, torch, pandas, polars or plain lists; they are viewed, not copied, where their type
     allows it, and the views are read-only.
 
-    Attributes
-    ----------
-    kind
-        What was given: "score", "confidence", "probabilities" or "logits".
-    confidence
-        One number in [0, 1] per sample: the probability of the predicted class, or the binary score. float16, float32
-        and float64 stay what they were, because a value that lies on a bin edge is compared in its own type.
-    correct
-        1 where the prediction was right (binary score: where the outcome was 1), else 0, as bytes.
-    probabilities, logits
-        The matrices, one row per sample, or None.
-    labels
-        The true class of each sample as int64, or None.
-    sample_weight
-        Weights as float64, or None.
-
     Examples
     --------
     >>> Predictions.from_probabilities([[0.9, 0.1], [0.4, 0.6]], [0, 0])
@@ -59,12 +43,19 @@ class Predictions:
     """
 
     kind: Kind
+    """What was given: "score", "confidence", "probabilities" or "logits"."""
     confidence: NDArray[Any]
+    """One number in [0, 1] per sample: the probability of the predicted class, or the binary score. float16, float32
+    and float64 stay what they were, because a value that lies on a bin edge is compared in its own type."""
     correct: NDArray[np.uint8]
+    """1 where the prediction was right (binary score: where the outcome was 1), else 0, as bytes."""
     probabilities: NDArray[Any] | None
     logits: NDArray[Any] | None
+    """The matrices, one row per sample, or None."""
     labels: NDArray[np.int64] | None
+    """The true class of each sample as int64, or None."""
     sample_weight: NDArray[np.float64] | None
+    """Weights as float64, or None."""
 
     def __init__(self, *_args: Any, **_options: Any) -> NoReturn:
         raise TypeError(

@@ -146,31 +146,21 @@ def _settings(text: str, inside: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A claim that requirements can name.
-
-    Attributes
-    ----------
-    claim
-        An estimate, a bound, a certificate or a worst case.
-    names
-        What it may be called beside its own name.
-    group
-        The group it is about; None for the whole.
-    settings
-        What tells it from others of its name, beside its own settings.
-    about
-        What it is about, where a result has the same of something else: " for the population", " on these samples".
-    unasked
-        The argument of a verb with which somebody could have asked for certain values of a setting and did not, by the
-        setting: its values are examples then, and no requirement is about all of them.
-    """
+    """A claim that requirements can name."""
 
     claim: Any
+    """An estimate, a bound, a certificate or a worst case."""
     names: tuple[str, ...] = ()
+    """What it may be called beside its own name."""
     group: str | None = None
+    """The group it is about; None for the whole."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What tells it from others of its name, beside its own settings."""
     about: str = ""
+    """What it is about, where a result has the same of something else: " for the population", " on these samples"."""
     unasked: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The argument of a verb with which somebody could have asked for certain values of a setting and did not, by the
+    setting: its values are examples then, and no requirement is about all of them."""
 
     @classmethod
     def certified(cls, claim: Any, key: str, settings: Mapping[str, Any], *names: str, **more: Any) -> Candidate:
@@ -210,49 +200,34 @@ def _value(value: Any) -> float | str:
 
 @dataclass(frozen=True)
 class Judgement(PlainValues, without="statement claim"):
-    """One requirement held against one claim.
-
-    Attributes
-    ----------
-    requirement
-        As it was written.
-    passed
-        Whether it is met.
-    sentence
-        The number that decided, and by how much.
-    name, group, settings
-        What was judged.
-    judged_on
-        "bound", "certificate", "worst case", "certified value", "interval" or "estimate".
-    value, text
-        The number that decided, with all digits and as it is printed.
-    limit
-        What it was compared with.
-    failure
-        Probability with which the number may be wrong; 0 where nothing is random, and for estimates. Where the worst of
-        several decided, the largest of theirs.
-    settings_judged
-        Of how many values of settings that the requirement leaves open this is the worst.
-    statement
-        What the number is, without the limit.
-    claim
-        Behind the number.
-    """
+    """One requirement held against one claim."""
 
     requirement: str
+    """As it was written."""
     passed: bool
+    """Whether it is met."""
     sentence: str
+    """The number that decided, and by how much."""
     name: str
     group: str | None
     settings: Mapping[str, Any]
+    """What was judged."""
     judged_on: str
+    """"bound", "certificate", "worst case", "certified value", "interval" or "estimate"."""
     value: float
     text: str
+    """The number that decided, with all digits and as it is printed."""
     limit: float
+    """What it was compared with."""
     failure: float
+    """Probability with which the number may be wrong; 0 where nothing is random, and for estimates. Where the worst of
+    several decided, the largest of theirs."""
     settings_judged: int = 1
+    """Of how many values of settings that the requirement leaves open this is the worst."""
     statement: str = ""
+    """What the number is, without the limit."""
     claim: Any = field(default=None, repr=False, compare=False)
+    """Behind the number."""
 
     def headline(self, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The number that decided as a headline for JSON; what a result's own headline says of that number stays."""

@@ -9,24 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class AttackEntry:
-    """An attack by name.
-
-    Attributes
-    ----------
-    name
-        In commands, tables and files.
-    kind
-        Its class in ``certcal.attacks``; a number of steps is passed on where it has one.
-    help
-        What it does, in a few words.
-    parameters
-        Those that the name stands for.
-    """
+    """An attack by name."""
 
     name: str
+    """In commands, tables and files."""
     kind: str
+    """Its class in ``certcal.attacks``; a number of steps is passed on where it has one."""
     help: str
+    """What it does, in a few words."""
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Those that the name stands for."""
 
 
 _OWN = (

@@ -52,49 +52,34 @@ KindName = Literal["positive", "share", "failure", "level", "size", "distance", 
 
 @dataclass(frozen=True)
 class Spec:
-    """What is known about one setting beside its name and default.
-
-    Attributes
-    ----------
-    help
-        A phrase for people, such as "Number of bins".
-    kind
-        "whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
-        interval), "size" (bytes), "distance" (above 0; on the command line also k/255), "box" (two numbers, or
-        "auto"), "edges" (of bins: a word, or numbers from 0 to 1), "flag", "word", "name" (a text without commas),
-        "text" or "file".
-    many
-        Whether several values may be given.
-    ordered
-        Whether the order of several values matters, and the same may be among them twice.
-    least, most
-        Ends of a number's range.
-    choices
-        Words that are allowed.
-    own
-        Whether an object of the user's own is taken in place of a word.
-    zero
-        Whether 0 is allowed beside the range.
-    optional
-        Whether None is allowed.
-    metavar
-        What stands for the value in the help.
-    flag
-        The option's name, where it is not the setting's own.
-    """
+    """What is known about one setting beside its name and default."""
 
     help: str
+    """A phrase for people, such as "Number of bins"."""
     kind: str
+    """"whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
+    interval), "size" (bytes), "distance" (above 0; on the command line also k/255), "box" (two numbers, or "auto"),
+    "edges" (of bins: a word, or numbers from 0 to 1), "flag", "word", "name" (a text without commas), "text" or "file".
+    """
     many: bool = False
+    """Whether several values may be given."""
     ordered: bool = False
+    """Whether the order of several values matters, and the same may be among them twice."""
     least: float = -math.inf
     most: float = math.inf
+    """Ends of a number's range."""
     choices: tuple[str, ...] = ()
+    """Words that are allowed."""
     own: bool = False
+    """Whether an object of the user's own is taken in place of a word."""
     zero: bool = False
+    """Whether 0 is allowed beside the range."""
     optional: bool = False
+    """Whether None is allowed."""
     metavar: str | None = None
+    """What stands for the value in the help."""
     flag: str | None = None
+    """The option's name, where it is not the setting's own."""
 
 
 @dataclass(frozen=True)

@@ -44,17 +44,6 @@ class AcceAdversary(CalibrationAdversary):
         Factor v of the step length 2vε/T.
     bins
         Number of equal-width bins.
-    sigma
-        Standard deviation of the smoothing noise: bins outside the standard certificate around the clean confidence
-        are inaccessible. None for a network that is not smoothed, of which nothing is known: all bins are accessible.
-        (The certificate is that of the ℓ2 ball; for ``norm="linf"`` all bins are accessible too.)
-    rho, rho_growth
-        First ρ of all four constraints, and the factor by which it grows in every step, up to 10. Appendix I.3 tries
-        "the factor in the multiplicative schedule" in {.01, .05, .1, .5}, which "governs how early the constraints
-        will be enforced"; that is read as the relative increase per step, so factors 1.01 to 1.5 here (appendix G.3
-        writes 0.4 % for 1.004 in the same way).
-    assignment_rate
-        Learning rate of a.
 
     Examples
     --------
@@ -67,9 +56,17 @@ class AcceAdversary(CalibrationAdversary):
     """
 
     sigma: float | None = None
+    """Standard deviation of the smoothing noise: bins outside the standard certificate around the clean confidence are
+    inaccessible. None for a network that is not smoothed, of which nothing is known: all bins are accessible. (The
+    certificate is that of the ℓ2 ball; for ``norm="linf"`` all bins are accessible too.)"""
     rho: float = 0.01
     rho_growth: float = 1.1
+    """First ρ of all four constraints, and the factor by which it grows in every step, up to 10. Appendix I.3 tries
+    "the factor in the multiplicative schedule" in {.01, .05, .1, .5}, which "governs how early the constraints will be
+    enforced"; that is read as the relative increase per step, so factors 1.01 to 1.5 here (appendix G.3 writes 0.4 %
+    for 1.004 in the same way)."""
     assignment_rate: float = 0.1
+    """Learning rate of a."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -42,17 +42,6 @@ class Ace:
     follows it. Where the objective stalls the step is halved, too; a sample whose steps
     have become tiny is finished, so later steps cost less.
 
-    Attributes
-    ----------
-    eta
-        1 to lower the confidence in ω, -1 to raise it.
-    omega
-        ``"true"`` for the true class y, ``"predicted"`` for the predicted class ŷ.
-    steps
-        The most steps that are taken.
-    step
-        Length of the longest step; a quarter of epsilon by default.
-
     Examples
     --------
     >>> Ace(-1, "predicted").name
@@ -62,9 +51,13 @@ class Ace:
     begins_anywhere: ClassVar[bool] = True
 
     eta: int = 1
+    """1 to lower the confidence in ω, -1 to raise it."""
     omega: Omega = "true"
+    """``"true"`` for the true class y, ``"predicted"`` for the predicted class ŷ."""
     steps: int = 100
+    """The most steps that are taken."""
     step: float | None = None
+    """Length of the longest step; a quarter of epsilon by default."""
 
     def __post_init__(self) -> None:
         if self.eta not in (1, -1):
@@ -114,11 +107,6 @@ class StoppingAce(Ace):
     weaker than :class:`Ace`. The paper says "a learning rate of 10" and not whether of the gradient or its sign; it is
     the gradient here.
 
-    Attributes
-    ----------
-    rate
-        First learning rate.
-
     Examples
     --------
     >>> StoppingAce(1, "true").name
@@ -126,6 +114,7 @@ class StoppingAce(Ace):
     """
 
     rate: float = 10.0
+    """First learning rate."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -160,13 +149,6 @@ class OneStepAce:
     :class:`Ace` wants for predictions that are right, and what (-1, ŷ) wants for those that are wrong; it is cheaper
     and weaker than both.
 
-    Attributes
-    ----------
-    decay
-        What the length of a step that changes the label is multiplied with.
-    attempts
-        How many lengths are tried; a sample for which none keeps the label stays where it is.
-
     Examples
     --------
     >>> OneStepAce(decay=0.7).name
@@ -177,7 +159,9 @@ class OneStepAce:
     aim: ClassVar[str] = "right down, wrong up"
 
     decay: float = 0.5
+    """What the length of a step that changes the label is multiplied with."""
     attempts: int = 15
+    """How many lengths are tried; a sample for which none keeps the label stays where it is."""
 
     def __post_init__(self) -> None:
         rate = share(self.decay, "decay", "pass a number between 0 and 1, such as 0.5")

@@ -31,30 +31,21 @@ class Attacked:
 
     Every number after the attack is a *lower* bound on the worst case: it was reached, and another attack may reach
     more. What no attack can exceed is what certificates say (:mod:`certcal.smoothing`).
-
-    Attributes
-    ----------
-    name
-        The attack, such as ``"(+1, y)-ACE"``.
-    inputs
-        Perturbed inputs, float32: within epsilon of the clean ones and inside the box, exactly.
-    labels
-        True classes.
-    clean_predictions, predictions
-        Of the clean and of the perturbed inputs, by the model's ordinary call.
-    lengths
-        Distance of each perturbed input from the clean one, measured in float64.
-    settings
-        Norm, epsilon, box, number of steps, and the noise of a smoothed classifier.
     """
 
     name: str
+    """The attack, such as ``"(+1, y)-ACE"``."""
     inputs: Floats
+    """Perturbed inputs, float32: within epsilon of the clean ones and inside the box, exactly."""
     labels: NDArray[np.int64]
+    """True classes."""
     clean_predictions: Predictions
     predictions: Predictions
+    """Of the clean and of the perturbed inputs, by the model's ordinary call."""
     lengths: NDArray[np.float64]
+    """Distance of each perturbed input from the clean one, measured in float64."""
     settings: Mapping[str, Any]
+    """Norm, epsilon, box, number of steps, and the noise of a smoothed classifier."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))

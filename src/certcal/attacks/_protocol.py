@@ -24,15 +24,6 @@ class Target:
     With noise it is the Monte Carlo estimate f̄(x) = mean over draws v of f(x + noise_v) of the smoothed classifier. The
     noise is drawn once, so that all steps of an attack climb the same function (Salman et al. 2019).
 
-    Attributes
-    ----------
-    network
-        From inputs (n, …) to a row per input.
-    outputs
-        What the rows are, ``"logits"`` or ``"probabilities"``.
-    noise
-        (draws, n, …), or None to attack the network itself.
-
     Examples
     --------
     >>> inputs = torch.tensor([[0.0, 0.0]])
@@ -42,8 +33,11 @@ class Target:
     """
 
     network: Callable[[Tensor], Tensor]
+    """From inputs (n, …) to a row per input."""
     outputs: Outputs = "logits"
+    """What the rows are, ``"logits"`` or ``"probabilities"``."""
     noise: Tensor | None = None
+    """(draws, n, …), or None to attack the network itself."""
 
     @property
     def draws(self) -> int:
@@ -81,16 +75,6 @@ class AttackedModel(Target):
 
     Calling it gives log probabilities (n, classes), for a smoothed classifier those of the mean over its draws.
 
-    Attributes
-    ----------
-    norm, box
-        How distances are measured, and the values that an input may have, or None.
-    predicted
-        Predicted classes of the clean inputs.
-    start
-        Where an attack that can begin anywhere begins, within ball and box, with the labels kept; None for the clean
-        inputs.
-
     Examples
     --------
     >>> model = AttackedModel(lambda x: x, norm="linf", predicted=torch.tensor([0]))
@@ -100,8 +84,12 @@ class AttackedModel(Target):
 
     norm: Norm = "linf"
     box: tuple[float, float] | None = (0.0, 1.0)
+    """How distances are measured, and the values that an input may have, or None."""
     predicted: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    """Predicted classes of the clean inputs."""
     start: Tensor | None = None
+    """Where an attack that can begin anywhere begins, within ball and box, with the labels kept; None for the clean
+    inputs."""
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Log probabilities (n, classes)."""
@@ -161,19 +149,13 @@ class AttackMethod(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Perturbed inputs of a batch.
-
-    Attributes
-    ----------
-    inputs
-        In ball and box, without history.
-    calibration
-        The calibration error of the batch as the adversary sees it, with its bins and the correctness held fixed: from
-        log probabilities (n, classes) to one number that can be differentiated. None if it attacks something else.
-    """
+    """Perturbed inputs of a batch."""
 
     inputs: Tensor
+    """In ball and box, without history."""
     calibration: Callable[[Tensor], Tensor] | None = None
+    """The calibration error of the batch as the adversary sees it, with its bins and the correctness held fixed: from
+    log probabilities (n, classes) to one number that can be differentiated. None if it attacks something else."""
 
 
 class Adversary(Protocol):

@@ -100,13 +100,6 @@ class Pgd:
     Steps have length 2 · scale · ε / steps along the normalised gradient, and the noise of a smoothed classifier stays
     the same during the attack (Salman et al. 2019). Per sample the best point on the way is kept.
 
-    Attributes
-    ----------
-    steps
-        How many steps are taken.
-    scale
-        Factor of their length.
-
     Examples
     --------
     >>> Pgd(steps=40).keeps_labels
@@ -117,7 +110,9 @@ class Pgd:
     begins_anywhere: ClassVar[bool] = True
 
     steps: int = 20
+    """How many steps are taken."""
     scale: float = 1.0
+    """Factor of their length."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", checked_steps(self.steps))

@@ -30,15 +30,6 @@ _TRIES = 48
 class Ball:
     """All inputs within ``epsilon`` of the clean ones, inside the box.
 
-    Attributes
-    ----------
-    epsilon
-        The largest distance, from 0 to 1e18.
-    norm
-        ``"l2"`` or ``"linf"``, of one input's perturbation.
-    box
-        Smallest and largest value that an input may have, or None if any may.
-
     Examples
     --------
     >>> ball = Ball(1.0)
@@ -49,8 +40,11 @@ class Ball:
     """
 
     epsilon: float
+    """The largest distance, from 0 to 1e18."""
     norm: Norm = "l2"
+    """``"l2"`` or ``"linf"``, of one input's perturbation."""
     box: tuple[float, float] | None = (0.0, 1.0)
+    """Smallest and largest value that an input may have, or None if any may."""
 
     def __post_init__(self) -> None:
         choice(self.norm, NORMS, "norm")

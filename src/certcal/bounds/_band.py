@@ -20,15 +20,6 @@ Floats = NDArray[np.float64]
 class Region(NamedTuple):
     """Scores that are wrong beyond sampling error, and by how much at the worst of them.
 
-    Attributes
-    ----------
-    start, end
-        First and last score.
-    side
-        "lower" where the rate is above the score (which under-predicts), "upper" where it is below.
-    score, rate
-        The score that is wrong most, and the end of the band there: a rate of at least (or at most) so much.
-
     Examples
     --------
     >>> print(Region(0.62, 0.71, "lower", 0.62, 0.75).sentence)
@@ -37,9 +28,12 @@ class Region(NamedTuple):
 
     start: float
     end: float
+    """First and last score."""
     side: str
+    """"lower" where the rate is above the score (which under-predicts), "upper" where it is below."""
     score: float
     rate: float
+    """The score that is wrong most, and the end of the band there: a rate of at least (or at most) so much."""
 
     @property
     def sentence(self) -> str:
@@ -57,28 +51,6 @@ class Region(NamedTuple):
 class CalibrationBand(Result):
     """A band that holds the calibration function at every score at once, except with probability ``delta``.
 
-    Attributes
-    ----------
-    kind
-        "isotonic", "perturbed" or "Lipschitz": what is known of η.
-    scores
-        Places from 0 to 1 at which the band is written down.
-    lower, upper
-        Ends of the band there. Between two places an isotonic band is a staircase: the lower end is that of the place
-        before, the upper end that of the place after. The other bands are straight between their places.
-    estimate
-        Local averages of the outcomes (NaN where no sample is near), or None.
-    delta
-        Probability with which the band misses η somewhere.
-    n
-        Number of samples.
-    span
-        Smallest and largest score among the samples.
-    assumptions, settings
-        What the claim rests on, and how it was computed.
-    source
-        Name of the file that the samples are from, if they are from one.
-
     Examples
     --------
     >>> from certcal.bounds import isotonic_band
@@ -95,16 +67,26 @@ class CalibrationBand(Result):
     view: ClassVar[str] = "certcal.report.views.calibration_band"
 
     kind: str
+    """"isotonic", "perturbed" or "Lipschitz": what is known of η."""
     scores: Floats
+    """Places from 0 to 1 at which the band is written down."""
     lower: Floats
     upper: Floats
+    """Ends of the band there. Between two places an isotonic band is a staircase: the lower end is that of the place
+    before, the upper end that of the place after. The other bands are straight between their places."""
     estimate: Floats | None
+    """Local averages of the outcomes (NaN where no sample is near), or None."""
     delta: float
+    """Probability with which the band misses η somewhere."""
     n: int
+    """Number of samples."""
     span: tuple[float, float]
+    """Smallest and largest score among the samples."""
     assumptions: tuple[str, ...]
     settings: Mapping[str, Any]
+    """What the claim rests on, and how it was computed."""
     source: str | None = None
+    """Name of the file that the samples are from, if they are from one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))

@@ -27,18 +27,12 @@ _NODES = 257
 
 @dataclass(frozen=True)
 class DifferenceBounds(PlainValues):
-    """How much two classifiers differ in the population, the first minus the second.
-
-    Attributes
-    ----------
-    binned
-        Bounds on the difference of the binned calibration errors.
-    brier
-        Bounds on the difference of the Brier scores, the means of (confidence - correctness)².
-    """
+    """How much two classifiers differ in the population, the first minus the second."""
 
     binned: TwoSidedBound
+    """Bounds on the difference of the binned calibration errors."""
     brier: TwoSidedBound
+    """Bounds on the difference of the Brier scores, the means of (confidence - correctness)²."""
 
 
 @names_wrong_types

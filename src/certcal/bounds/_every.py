@@ -186,18 +186,12 @@ def _of_perturbed(function: Callable[[float], Bound], noise: str, delta: float) 
 
 @dataclass(frozen=True)
 class ClasswiseBounds(PlainValues):
-    """One bound per class; all hold together with probability at least 1 - delta, and so does the one on their mean.
-
-    Attributes
-    ----------
-    classes
-        The bound of "probability of class k" against "the label is k", each at level delta/K.
-    mean
-        The bound on the mean of the K calibration errors, at level delta.
-    """
+    """One bound per class; all hold together with probability at least 1 - delta, and so does the one on their mean."""
 
     classes: tuple[Bound, ...]
+    """The bound of "probability of class k" against "the label is k", each at level delta/K."""
     mean: Bound
+    """The bound on the mean of the K calibration errors, at level delta."""
 
 
 @names_wrong_types

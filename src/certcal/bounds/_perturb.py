@@ -140,38 +140,26 @@ def gudermannian(x: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class BandwidthChoice(PlainValues, kind="bandwidth", more="sentence"):
-    """A bandwidth, with what it costs.
-
-    Attributes
-    ----------
-    bandwidth
-        The largest h at which, and below which, AUROC falls by at most the tolerance.
-    tolerance
-        The largest fall that was allowed.
-    auroc
-        Area under the ROC curve of the scores as given.
-    perturbed_auroc
-        Its expectation over the noise at this bandwidth, for the same samples.
-    fall, fall_lower, fall_upper
-        ``auroc - perturbed_auroc``, with an asymptotic interval for its value in the population.
-    level
-        Level of the interval.
-    n
-        Number of samples.
-    scale
-        Scale of the noise.
-    """
+    """A bandwidth, with what it costs."""
 
     bandwidth: float
+    """The largest h at which, and below which, AUROC falls by at most the tolerance."""
     tolerance: float
+    """The largest fall that was allowed."""
     auroc: float
+    """Area under the ROC curve of the scores as given."""
     perturbed_auroc: float
+    """Its expectation over the noise at this bandwidth, for the same samples."""
     fall: float
     fall_lower: float
     fall_upper: float
+    """``auroc - perturbed_auroc``, with an asymptotic interval for its value in the population."""
     level: float
+    """Level of the interval."""
     n: int
+    """Number of samples."""
     scale: str = "probability"
+    """Scale of the noise."""
 
     @property
     def sentence(self) -> str:

@@ -34,36 +34,24 @@ class PlannedSize(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan(PlainValues, kind="plan", more="sentence"):
-    """How many samples are likely to be enough. An estimate: it depends on what was assumed, and on the simulation.
-
-    Attributes
-    ----------
-    n
-        Number of samples, rounded up to two digits.
-    target
-        What the bound is to be at most.
-    name
-        What is bounded.
-    error
-        The true error that was assumed.
-    power
-        Chance with which the bound is to be at most the target.
-    delta
-        Probability with which the bound may fail.
-    curve
-        The sizes that were tried, with their median bounds and how often these reached the target.
-    settings
-        Method, scores, repetitions and seed of the simulation.
-    """
+    """How many samples are likely to be enough. An estimate: it depends on what was assumed, and on the simulation."""
 
     n: int
+    """Number of samples, rounded up to two digits."""
     target: float
+    """What the bound is to be at most."""
     name: str
+    """What is bounded."""
     error: float
+    """The true error that was assumed."""
     power: float
+    """Chance with which the bound is to be at most the target."""
     delta: float
+    """Probability with which the bound may fail."""
     curve: tuple[PlannedSize, ...]
+    """The sizes that were tried, with their median bounds and how often these reached the target."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Method, scores, repetitions and seed of the simulation."""
 
     @property
     def sentence(self) -> str:

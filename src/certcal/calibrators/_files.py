@@ -30,27 +30,6 @@ _NO_MAP = "give a file that certcal recalibrate fit or certcal.calibrators.save 
 class FittedOn:
     """Which samples a calibrator was fitted to.
 
-    Attributes
-    ----------
-    source
-        Name of the file or folder they come from, without the folders above it.
-    kind
-        "run", "intervals" or "predictions".
-    fingerprint
-        Of all samples of the source (SHA-256, 64 hexadecimal digits), or None when it is not known.
-    n
-        Number of samples of the source.
-    fraction
-        Share of them that the calibrator was fitted to; 1 for all.
-    seed
-        Of the split.
-    classes
-        What the columns of scores were called, in their order, where they have names; None otherwise.
-    run
-        Name of the run that they are the first samples of, which it keeps when it is extended; None for others.
-    task
-        What predictions were (:attr:`certcal.Predictions.task`); None for others, and where it is not known.
-
     Examples
     --------
     >>> about = FittedOn("run-1", "run", None, n=10, fraction=0.3, seed=1)
@@ -59,14 +38,23 @@ class FittedOn:
     """
 
     source: str
+    """Name of the file or folder they come from, without the folders above it."""
     kind: str
+    """"run", "intervals" or "predictions"."""
     fingerprint: str | None
+    """Of all samples of the source (SHA-256, 64 hexadecimal digits), or None when it is not known."""
     n: int
+    """Number of samples of the source."""
     fraction: float = 0.5
+    """Share of them that the calibrator was fitted to; 1 for all."""
     seed: int = 0
+    """Of the split."""
     classes: tuple[str, ...] | None = None
+    """What the columns of scores were called, in their order, where they have names; None otherwise."""
     run: str | None = None
+    """Name of the run that they are the first samples of, which it keeps when it is extended; None for others."""
     task: str | None = None
+    """What predictions were (:attr:`certcal.Predictions.task`); None for others, and where it is not known."""
 
     def __post_init__(self) -> None:
         from certcal.calibrators._schema import FittedSamples, convert_to
@@ -112,18 +100,12 @@ class FittedOn:
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What a file holds.
-
-    Attributes
-    ----------
-    calibrator
-        Fitted.
-    fitted_on
-        Which samples it was fitted to, if that was told.
-    """
+    """What a file holds."""
 
     calibrator: Calibrator
+    """Fitted."""
     fitted_on: FittedOn | None = None
+    """Which samples it was fitted to, if that was told."""
 
     def to_bytes(self) -> bytes:
         """The content of the file that :func:`save` writes."""

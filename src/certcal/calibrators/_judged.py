@@ -28,25 +28,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class JudgedAt(PlainValues):
-    """A map at one radius.
-
-    Attributes
-    ----------
-    radius
-        As text.
-    summary
-        Everything that the mapped intervals certify about these samples and their population.
-    claim
-        For samples of a run: what no perturbation can make the calibration error exceed, failing certificates counted.
-    gain
-        How much the certified Brier score of the population, given that a sample is certified, is below that of one
-        constant confidence, at least; None when nothing is certified among the samples, or among those of the fit.
-    """
+    """A map at one radius."""
 
     radius: str
+    """As text."""
     summary: CertifiedSummary
+    """Everything that the mapped intervals certify about these samples and their population."""
     claim: Certificate | None
+    """For samples of a run: what no perturbation can make the calibration error exceed, failing certificates counted.
+    """
     gain: Bound | None
+    """How much the certified Brier score of the population, given that a sample is certified, is below that of one
+    constant confidence, at least; None when nothing is certified among the samples, or among those of the fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,29 +48,21 @@ class JudgedMap(PlainValues, without="calibrator"):
 
     Claims about these samples hold whatever the map was fitted to; bounds on the population hold because it was fitted
     to others. Each bound may fail with probability delta of its own.
-
-    Attributes
-    ----------
-    name
-        Such as "before recalibration" or "isotonic, λ = 0.5".
-    method, tradeoff
-        Of the map; None for the identity.
-    calibrator
-        The map, or None for the identity.
-    clean
-        Estimates without a perturbation: "brier_score", "ece" and "auroc"; empty when those confidences are not known.
-        An AUROC is NaN when all samples are correct, or none. Ties, which flat terms of a map make, count half, so a
-        constant map has ½.
-    at
-        Per radius.
     """
 
     name: str
+    """Such as "before recalibration" or "isotonic, λ = 0.5"."""
     method: str | None
     tradeoff: float | None
+    """Of the map; None for the identity."""
     calibrator: Any
+    """The map, or None for the identity."""
     clean: Mapping[str, Estimate] = field(default_factory=dict[str, Estimate])
+    """Estimates without a perturbation: "brier_score", "ece" and "auroc"; empty when those confidences are not known.
+    An AUROC is NaN when all samples are correct, or none. Ties, which flat terms of a map make, count half, so a
+    constant map has ½."""
     at: tuple[JudgedAt, ...] = ()
+    """Per radius."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clean", Frozen(self.clean))
@@ -89,21 +74,15 @@ class JudgedMap(PlainValues, without="calibrator"):
 
 @dataclass(frozen=True)
 class FrontPoint(PlainValues):
-    """Clean and certified Brier score of one map: on the samples it was fitted to, and on the others.
-
-    Attributes
-    ----------
-    name, tradeoff
-        Of the map.
-    fitted, held_out
-        (clean, certified) Brier score; clean is None when those confidences are not known, certified when nothing is
-        certified. With several radii the certified one is their weighted mean, over those where something is certified.
-    """
+    """Clean and certified Brier score of one map: on the samples it was fitted to, and on the others."""
 
     name: str
     tradeoff: float | None
+    """Of the map."""
     fitted: tuple[float | None, float | None]
     held_out: tuple[float | None, float | None]
+    """(clean, certified) Brier score; clean is None when those confidences are not known, certified when nothing is
+    certified. With several radii the certified one is their weighted mean, over those where something is certified."""
 
 
 @names_wrong_types

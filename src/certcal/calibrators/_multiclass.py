@@ -58,11 +58,6 @@ class OneVsRest(MadeOfMaps):
     inputs
         What the scores are: "logits" or "probabilities". Never guessed from the values.
 
-    Attributes
-    ----------
-    maps_
-        One map per class.
-
     Examples
     --------
     >>> from certcal.calibrators import HistogramBinning
@@ -73,6 +68,7 @@ class OneVsRest(MadeOfMaps):
     """
 
     maps_: list[OutcomeMap]
+    """One map per class."""
 
     def __init__(self, calibrator: OutcomeMap, inputs: str = "logits") -> None:
         self.calibrator = calibrator
@@ -120,13 +116,6 @@ class TopLabel(MadeOfMaps):
     inputs
         What the scores are: "logits" or "probabilities". Never guessed from the values.
 
-    Attributes
-    ----------
-    pooled_
-        The map that was fitted to all samples.
-    maps_
-        Maps by predicted class; empty without ``per_class``.
-
     Examples
     --------
     >>> from certcal.calibrators import HistogramBinning
@@ -137,7 +126,9 @@ class TopLabel(MadeOfMaps):
     """
 
     pooled_: OutcomeMap
+    """The map that was fitted to all samples."""
     maps_: dict[int, OutcomeMap]
+    """Maps by predicted class; empty without ``per_class``."""
     _keeps_predictions = True
 
     def __init__(self, calibrator: OutcomeMap, per_class: bool = False, inputs: str = "logits") -> None:

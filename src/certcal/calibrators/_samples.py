@@ -39,40 +39,28 @@ class CertifiedSamples:
     """Confidences of N samples without a perturbation, and the intervals that hold them at each of R radii.
 
     Build one with :meth:`from_intervals` or :meth:`from_counts`.
-
-    Attributes
-    ----------
-    correct
-        Whether each prediction is correct, as bytes.
-    confidence
-        Without a perturbation, or None when it is not known. An estimate where the classifier is smoothed.
-    radii
-        As texts, ascending.
-    lower, upper, certified
-        N × R. Where a sample is not certified, its interval is [0, 1].
-    alpha
-        Per radius, the probability with which a sample's certificate may fail.
-    index
-        Which sample of the source each is; positions from 0.
-    source
-        Where they come from, in words.
-    fingerprint
-        Of the samples of the source, the same for all that are made of the same samples; None when not known.
-    certificates
-        Of a run, per radius; empty for others. They make claims that count failing certificates.
     """
 
     correct: NDArray[np.uint8]
+    """Whether each prediction is correct, as bytes."""
     confidence: Floats | None
+    """Without a perturbation, or None when it is not known. An estimate where the classifier is smoothed."""
     radii: tuple[str, ...]
+    """As texts, ascending."""
     lower: Floats
     upper: Floats
     certified: NDArray[np.bool_]
+    """N × R. Where a sample is not certified, its interval is [0, 1]."""
     alpha: tuple[float, ...]
+    """Per radius, the probability with which a sample's certificate may fail."""
     index: NDArray[np.int64]
+    """Which sample of the source each is; positions from 0."""
     source: str = "arrays"
+    """Where they come from, in words."""
     fingerprint: str | None = None
+    """Of the samples of the source, the same for all that are made of the same samples; None when not known."""
     certificates: tuple[Certificates, ...] = ()
+    """Of a run, per radius; empty for others. They make claims that count failing certificates."""
 
     def __len__(self) -> int:
         return self.correct.size

@@ -74,11 +74,6 @@ class TemperatureScaling(ScoreMap):
         What the scores are: "logits", or "probabilities", whose logarithms are then the logits (a probability of 0
         counts as 1.2e-38, the smallest normal number of float32). Never guessed from the values.
 
-    Attributes
-    ----------
-    temperature_
-        T, from 0.001 to 1000.
-
     Examples
     --------
     >>> fitted = TemperatureScaling().fit([[0.0, 2.0], [2.0, 0.0], [0.0, 2.0], [0.0, 2.0]], [1, 0, 1, 0])
@@ -87,6 +82,7 @@ class TemperatureScaling(ScoreMap):
     """
 
     temperature_: float
+    """T, from 0.001 to 1000."""
     _keeps_predictions = True
 
     def __init__(self, inputs: str = "logits") -> None:

@@ -22,14 +22,13 @@ class ScoreMap(Calibrator):
 
     Attributes
     ----------
-    classes_
-        What the columns stand for: 0, 1, … up to the last class, or the labels of the fit, sorted.
     n_features_in_
         Number of columns.
     """
 
     inputs: Any
     classes_: NDArray[Any]
+    """What the columns stand for: 0, 1, … up to the last class, or the labels of the fit, sorted."""
     _keeps_predictions: ClassVar[bool] = False
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:

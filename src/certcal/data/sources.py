@@ -81,18 +81,12 @@ DataLike = str | os.PathLike[str] | Inputs | Iterable[Any] | Indexed
 
 @dataclass(frozen=True, eq=False)
 class PredictionSource:
-    """What a verb about predictions was given by position.
-
-    Attributes
-    ----------
-    verb
-        Name of the verb, for sentences that say what to write.
-    given
-        One table or Predictions; outcomes and probabilities; a model and data; or an estimator, inputs and outcomes.
-    """
+    """What a verb about predictions was given by position."""
 
     verb: str
+    """Name of the verb, for sentences that say what to write."""
     given: tuple[Any, ...]
+    """One table or Predictions; outcomes and probabilities; a model and data; or an estimator, inputs and outcomes."""
 
     def read(
         self, columns: Mapping[str, Any] | None, values: Mapping[str, Any]
@@ -196,25 +190,17 @@ class PredictionSource:
 
 @dataclass(frozen=True, eq=False)
 class PredictionData:
-    """Predictions in memory, their groups, and what a result says of where they come from.
-
-    Attributes
-    ----------
-    predictions
-        All of them.
-    name
-        Of the file, or what they are.
-    by, groups
-        What the groups are, or None; and each of them by name.
-    layout
-        Which columns of a table were used; None without a table.
-    """
+    """Predictions in memory, their groups, and what a result says of where they come from."""
 
     predictions: Predictions
+    """All of them."""
     name: str = "predictions"
+    """Of the file, or what they are."""
     by: str | None = None
     groups: Sequence[tuple[str, Predictions]] = ()
+    """What the groups are, or None; and each of them by name."""
     layout: Layout | None = None
+    """Which columns of a table were used; None without a table."""
 
     @classmethod
     def of_predictions(cls, predictions: Predictions, by: Any = None) -> PredictionData:

@@ -43,25 +43,17 @@ _NOTE = "mlflow.note.content"
 
 @dataclass(frozen=True)
 class Logged:
-    """What is in MLflow now.
-
-    Attributes
-    ----------
-    run_id, experiment_id
-        Where it is.
-    metrics
-        Names and values.
-    params
-        Names and texts.
-    left_out
-        Names of numbers that are undefined or infinite. They are in results.json only: a server may store others.
-    """
+    """What is in MLflow now."""
 
     run_id: str
     experiment_id: str
+    """Where it is."""
     metrics: Mapping[str, float]
+    """Names and values."""
     params: Mapping[str, str]
+    """Names and texts."""
     left_out: tuple[str, ...] = ()
+    """Names of numbers that are undefined or infinite. They are in results.json only: a server may store others."""
 
 
 def log(

@@ -40,33 +40,23 @@ RANKED = {
 
 @dataclass(frozen=True, eq=False)
 class CertifiedModel(PlainValues, keys="method model=name radius n_certified **values"):
-    """One model at one radius.
-
-    Attributes
-    ----------
-    method, name
-        The method that it competes for, and what tells it from others of the method.
-    radius
-        Of the perturbations.
-    accuracy
-        Share of samples that are certified and right.
-    error, error_all, brier
-        Exact worst cases of what is certified: the calibration error, that over all samples, and the Brier score.
-    average_certified_radius
-        Of the run, whatever the radius.
-    n_certified
-        Number of certified samples.
-    """
+    """One model at one radius."""
 
     method: str
     name: str
+    """The method that it competes for, and what tells it from others of the method."""
     radius: float
+    """Of the perturbations."""
     accuracy: float
+    """Share of samples that are certified and right."""
     error: WorstCase
     error_all: WorstCase
     brier: WorstCase
+    """Exact worst cases of what is certified: the calibration error, that over all samples, and the Brier score."""
     average_certified_radius: float
+    """Of the run, whatever the radius."""
     n_certified: int
+    """Number of certified samples."""
 
     @property
     def values(self) -> dict[str, float]:
@@ -85,24 +75,17 @@ class ChosenAt(
     PlainValues,
     keys="radius highest_certified_accuracy=highest by_calibration_error=by_error by_brier_score=by_brier pareto",
 ):
-    """The comparison at one radius.
-
-    Attributes
-    ----------
-    radius, highest
-        The radius, and the highest certified accuracy of any model there; 0 where no model certifies anything.
-    by_error, by_brier
-        The best model of each method among those that are about as accurate: by the calibration error, and by the Brier
-        score. A method without such a model is missing.
-    pareto
-        Models that no other beats in certified accuracy without having a larger calibration error (appendix I.2).
-    """
+    """The comparison at one radius."""
 
     radius: float
     highest: float
+    """The radius, and the highest certified accuracy of any model there; 0 where no model certifies anything."""
     by_error: Mapping[str, CertifiedModel]
     by_brier: Mapping[str, CertifiedModel]
+    """The best model of each method among those that are about as accurate: by the calibration error, and by the Brier
+    score. A method without such a model is missing."""
     pareto: tuple[CertifiedModel, ...]
+    """Models that no other beats in certified accuracy without having a larger calibration error (appendix I.2)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,35 +94,25 @@ class ModelChoice(Result, keys="conventions n notes methods chosen=at models"):
 
     What is said of each model holds where its certificates do; that a model was chosen among several by these very
     numbers makes its own number optimistic for other samples.
-
-    Attributes
-    ----------
-    methods
-        Their names, in the order given.
-    models
-        Every model at every radius at which it certifies anything.
-    at
-        The comparison at each radius.
-    constant
-        Per method and model, the certified Brier score at each radius over the samples that are certified at all radii
-        (Figure 16b), and how many they are; empty when there are none.
-    conventions
-        Radii, share, bins, closed, alpha and kind of certificate.
-    n
-        Number of samples that every model is judged on.
-    notes
-        Which samples were left out, if not all runs have the same.
     """
 
     view: ClassVar[str] = "certcal.lab.choose_view"
 
     methods: tuple[str, ...]
+    """Their names, in the order given."""
     models: tuple[CertifiedModel, ...]
+    """Every model at every radius at which it certifies anything."""
     at: tuple[ChosenAt, ...]
+    """The comparison at each radius."""
     constant: Mapping[tuple[str, str], tuple[int, tuple[float, ...]]]
+    """Per method and model, the certified Brier score at each radius over the samples that are certified at all radii
+    (Figure 16b), and how many they are; empty when there are none."""
     conventions: Mapping[str, Any]
+    """Radii, share, bins, closed, alpha and kind of certificate."""
     n: int
+    """Number of samples that every model is judged on."""
     notes: tuple[str, ...] = ()
+    """Which samples were left out, if not all runs have the same."""
     paths: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

@@ -48,17 +48,6 @@ class Training(
 ):
     """A trained network, its log, and where it is kept.
 
-    Attributes
-    ----------
-    trained
-        The network, its recipe and its history; see :class:`certcal.lab.training.Trained`.
-    model, data
-        What was trained, and on what.
-    samples, tested
-        Number of training samples, and of test samples or None.
-    digests
-        What ``fingerprints`` gives.
-
     Examples
     --------
     >>> import certcal
@@ -72,11 +61,15 @@ class Training(
     question: ClassVar[str] = "How accurate and calibrated is the trained network?"
 
     trained: Trained
+    """The network, its recipe and its history; see :class:`certcal.lab.training.Trained`."""
     model: str
     data: str
+    """What was trained, and on what."""
     samples: int
     tested: int | None = None
+    """Number of training samples, and of test samples or None."""
     digests: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What ``fingerprints`` gives."""
 
     @property
     def fingerprints(self) -> Mapping[str, str]:

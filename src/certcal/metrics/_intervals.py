@@ -62,17 +62,6 @@ _CELLS = 4096
 class IntervalRule:
     """How a metric gets its interval.
 
-    Attributes
-    ----------
-    name
-        What is recorded as the method of the interval.
-    ends
-        Gives both ends from the evidence, the value, the probability of each tail and the settings of the row.
-    least, most
-        The ends of what the metric can be.
-    stays_infinite
-        Whether a metric that is infinite on the samples is infinite in the population, as a mean of losses is.
-
     Examples
     --------
     >>> import numpy as np
@@ -84,10 +73,14 @@ class IntervalRule:
     """
 
     name: str
+    """What is recorded as the method of the interval."""
     ends: Callable[[Evidence, float, float, Mapping[str, Any]], Ends]
+    """Gives both ends from the evidence, the value, the probability of each tail and the settings of the row."""
     least: float = 0.0
     most: float = 1.0
+    """The ends of what the metric can be."""
     stays_infinite: bool = True
+    """Whether a metric that is infinite on the samples is infinite in the population, as a mean of losses is."""
 
     def interval(self, evidence: Evidence, value: float, level: float, settings: Mapping[str, Any]) -> Interval:
         """The interval, within the range of the metric; it contains the value."""
@@ -102,21 +95,6 @@ class IntervalRule:
 class Evidence:
     """What an interval is computed from: the arrays of a metric, or cells that stand for the samples of a stream.
 
-    Attributes
-    ----------
-    arrays
-        Checked arrays in the order of the metric's function.
-    weight
-        Weights of the samples, or None. Of cells, how many samples each stands for.
-    counts
-        Whether the weights are numbers of samples.
-    options
-        Further options of the metric's function.
-    tables
-        Gives the sums per bin for a number of bins and whether they have equal mass, where they are known.
-    parts
-        Gives what several metrics share, where it is kept.
-
     Examples
     --------
     >>> import numpy as np
@@ -125,11 +103,17 @@ class Evidence:
     """
 
     arrays: tuple[NDArray[Any], ...]
+    """Checked arrays in the order of the metric's function."""
     weight: Floats | None = None
+    """Weights of the samples, or None. Of cells, how many samples each stands for."""
     counts: bool = False
+    """Whether the weights are numbers of samples."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further options of the metric's function."""
     tables: Callable[[int, bool], BinTable] | None = None
+    """Gives the sums per bin for a number of bins and whether they have equal mass, where they are known."""
     parts: Callable[[Callable[..., Any]], Any] | None = None
+    """Gives what several metrics share, where it is kept."""
 
     @classmethod
     def of(cls, arrays: tuple[NDArray[Any], ...], weight: Floats | None, **more: Any) -> Evidence:

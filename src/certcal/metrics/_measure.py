@@ -65,15 +65,6 @@ class Measurements(PlainValues, NotebookCard, keys="n kind rows"):
 
     ``table["ece"]`` is the row of that name, in any case; when several bin counts were asked for, ``table["ece", 10]``.
 
-    Attributes
-    ----------
-    rows
-        One :class:`~certcal.claims.Estimate` per metric and setting.
-    n
-        Number of samples.
-    kind
-        What the predictions were: "score", "confidence", "probabilities" or "logits".
-
     Examples
     --------
     >>> from certcal import Predictions, measure
@@ -83,8 +74,11 @@ class Measurements(PlainValues, NotebookCard, keys="n kind rows"):
     """
 
     rows: tuple[Estimate, ...]
+    """One :class:`~certcal.claims.Estimate` per metric and setting."""
     n: int
+    """Number of samples."""
     kind: str
+    """What the predictions were: "score", "confidence", "probabilities" or "logits"."""
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.rows)

@@ -68,21 +68,14 @@ class StreamRequest:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What three passes over a table found.
-
-    Attributes
-    ----------
-    measurements
-        The metrics.
-    reliability
-        What the reliability diagram shows.
-    groups
-        The same for each group that has weight, by its number.
-    """
+    """What three passes over a table found."""
 
     measurements: Measurements
+    """The metrics."""
     reliability: Reliability
+    """What the reliability diagram shows."""
     groups: Mapping[int, Survey] = field(default_factory=dict[int, "Survey"])
+    """The same for each group that has weight, by its number."""
 
 
 @names_wrong_types

@@ -27,22 +27,6 @@ BANDS = ("joint", "per-bin", "isotonic", "none")
 class Reliability(NotebookCard):
     """Per-bin confidence and accuracy, perhaps with a band.
 
-    Attributes
-    ----------
-    table
-        Per-bin sums.
-    ece
-        Expected calibration error of the same bins.
-    lower, upper
-        Ends of the band per bin, NaN in empty bins; None without a band. Of an isotonic band: its ends at the mean
-        confidence of the bin.
-    level
-        Level of the band.
-    band
-        "joint", "per-bin", "isotonic" or "none"; see :func:`reliability`.
-    isotonic
-        The whole isotonic band, if that was asked for.
-
     Examples
     --------
     >>> reliability([0.2, 0.9], [0, 1], bins=2).table.accuracy.tolist()
@@ -50,12 +34,19 @@ class Reliability(NotebookCard):
     """
 
     table: BinTable
+    """Per-bin sums."""
     ece: float
+    """Expected calibration error of the same bins."""
     lower: Floats | None = None
     upper: Floats | None = None
+    """Ends of the band per bin, NaN in empty bins; None without a band. Of an isotonic band: its ends at the mean
+    confidence of the bin."""
     level: float = 0.95
+    """Level of the band."""
     band: str = "none"
+    """"joint", "per-bin", "isotonic" or "none"; see :func:`reliability`."""
     isotonic: CalibrationBand | None = None
+    """The whole isotonic band, if that was asked for."""
 
     @classmethod
     def of(

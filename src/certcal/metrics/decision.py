@@ -30,25 +30,6 @@ THRESHOLDS = tuple(k / 100 for k in range(1, 100))
 class DecisionCurve(PlainValues, without="rate n"):
     """Net benefit of acting on scores of at least a threshold, for several thresholds.
 
-    Attributes
-    ----------
-    threshold
-        Increasing, between 0 and 1.
-    net_benefit
-        Of acting on scores of at least the threshold.
-    acted
-        Share of the samples acted upon.
-    lower, upper
-        Interval of the net benefit at each threshold on its own.
-    treat_all
-        Net benefit of acting on all samples; acting on none has 0.
-    rate
-        The base rate: the most that a net benefit can be.
-    level
-        Confidence level of the intervals.
-    n
-        Number of samples.
-
     Examples
     --------
     >>> curve = decision_curve([0.1, 0.3, 0.6, 0.9], [0, 1, 0, 1], [0.2, 0.5])
@@ -57,14 +38,22 @@ class DecisionCurve(PlainValues, without="rate n"):
     """
 
     threshold: Floats
+    """Increasing, between 0 and 1."""
     net_benefit: Floats
+    """Of acting on scores of at least the threshold."""
     acted: Floats
+    """Share of the samples acted upon."""
     lower: Floats
     upper: Floats
+    """Interval of the net benefit at each threshold on its own."""
     treat_all: Floats
+    """Net benefit of acting on all samples; acting on none has 0."""
     rate: float
+    """The base rate: the most that a net benefit can be."""
     level: float
+    """Confidence level of the intervals."""
     n: int
+    """Number of samples."""
 
     @classmethod
     def of(cls, table: BinTable, level: float) -> DecisionCurve:

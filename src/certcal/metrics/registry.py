@@ -112,52 +112,36 @@ Form = OfSamples | OfBins | MeanOf | OfExtremes | OfKernelSums | OfClasses | OfP
 
 @dataclass(frozen=True)
 class MetricEntry:
-    """A metric of the table.
-
-    Attributes
-    ----------
-    function
-        The metric: a function of arrays, ``sample_weight`` and options. Its name is that of the row.
-    label, definition, short
-        What it is called, how it is computed in a sentence, and a short label for narrow tables.
-    section, place
-        The heading it stands under, and where.
-    form
-        What it is a function of, which says how it streams.
-    reads
-        What the function takes: confidences and correctness, one of them, class probabilities and labels, or logits
-        instead of probabilities where there are some.
-    options
-        Further options of the row.
-    better
-        Which values are better.
-    headline
-        Its place in tables with a line per group; 0 where it is not shown.
-    test
-        Whether it belongs to a test of calibration, and has no interval.
-    tasks
-        Kinds of tasks that it means something for; it is measured and shown for these.
-    interval
-        How it gets its interval; without one, from the percentiles of resamples.
-    by_kind
-        Other texts for a kind of task, by kind and then by "name" (of the row), "label", "definition" or "short".
-    """
+    """A metric of the table."""
 
     function: Callable[..., float]
+    """The metric: a function of arrays, ``sample_weight`` and options. Its name is that of the row."""
     label: str
     definition: str
     section: str = "Other"
     place: int = 0
+    """The heading it stands under, and where."""
     form: Form = field(default_factory=OfSamples)
+    """What it is a function of, which says how it streams."""
     reads: Literal["pair", "confidence", "correct", "classes", "logits"] = "pair"
+    """What the function takes: confidences and correctness, one of them, class probabilities and labels, or logits
+    instead of probabilities where there are some."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further options of the row."""
     better: Literal["lower", "higher", "neither"] = "lower"
+    """Which values are better."""
     short: str = ""
+    """What it is called, how it is computed in a sentence, and a short label for narrow tables."""
     headline: int = 0
+    """Its place in tables with a line per group; 0 where it is not shown."""
     test: bool = False
+    """Whether it belongs to a test of calibration, and has no interval."""
     tasks: tuple[str, ...] = TASK_KINDS
+    """Kinds of tasks that it means something for; it is measured and shown for these."""
     interval: IntervalRule | None = None
+    """How it gets its interval; without one, from the percentiles of resamples."""
     by_kind: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """Other texts for a kind of task, by kind and then by "name" (of the row), "label", "definition" or "short"."""
 
     @property
     def name(self) -> str:

@@ -266,25 +266,17 @@ def top_label_log_losses(z: NDArray[Any], c: NDArray[np.uint8]) -> Floats:
 
 @dataclass(frozen=True)
 class BrierDecomposition:
-    """Terms of the top-label Brier score: ``brier = reliability - resolution + uncertainty + within_bin``.
-
-    Attributes
-    ----------
-    reliability
-        Σ_m (n_m/N)(mean confidence - accuracy)²: miscalibration between bins, smaller is better.
-    resolution
-        Σ_m (n_m/N)(accuracy of the bin - accuracy)²: how far the bins tell easy from hard, larger is better.
-    uncertainty
-        accuracy (1 - accuracy): no property of the confidences.
-    within_bin
-        What the bins hide: variance of the confidences minus twice their covariance with the outcome inside bins
-        (Stephenson et al. 2008). Without it the classical three terms do not add up.
-    """
+    """Terms of the top-label Brier score: ``brier = reliability - resolution + uncertainty + within_bin``."""
 
     reliability: float
+    """Σ_m (n_m/N)(mean confidence - accuracy)²: miscalibration between bins, smaller is better."""
     resolution: float
+    """Σ_m (n_m/N)(accuracy of the bin - accuracy)²: how far the bins tell easy from hard, larger is better."""
     uncertainty: float
+    """accuracy (1 - accuracy): no property of the confidences."""
     within_bin: float
+    """What the bins hide: variance of the confidences minus twice their covariance with the outcome inside bins
+    (Stephenson et al. 2008). Without it the classical three terms do not add up."""
 
 
 def brier_decomposition(

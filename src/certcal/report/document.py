@@ -64,28 +64,19 @@ SIGNS = {"upper": "≤", "lower": "≥"}
 
 @dataclass(frozen=True)
 class Column:
-    """How the cells below a head are written.
-
-    Attributes
-    ----------
-    head
-        What the column shows; a side adds "≤" or "≥".
-    kind
-        "text"; "estimate" (four decimals), "brief" (three), "count", "bound" (rounded outward to the side), "level" (a
-        radius or a probability, rounded to the side), "percent" or "interval" (a pair, rounded outward).
-    side
-        "upper" or "lower" for what holds on one side.
-    priority
-        0 is always shown; of the others the largest is the first that a narrow terminal leaves out.
-    wrap
-        Whether the texts of a first column go on below in a narrow terminal instead of being shortened.
-    """
+    """How the cells below a head are written."""
 
     head: str
+    """What the column shows; a side adds "≤" or "≥"."""
     kind: str = "text"
+    """"text"; "estimate" (four decimals), "brief" (three), "count", "bound" (rounded outward to the side), "level" (a
+    radius or a probability, rounded to the side), "percent" or "interval" (a pair, rounded outward)."""
     side: str | None = None
+    """"upper" or "lower" for what holds on one side."""
     priority: int = 0
+    """0 is always shown; of the others the largest is the first that a narrow terminal leaves out."""
     wrap: bool = False
+    """Whether the texts of a first column go on below in a narrow terminal instead of being shortened."""
 
     @property
     def title(self) -> str:
@@ -140,35 +131,24 @@ class Heading:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows below columns.
-
-    Attributes
-    ----------
-    columns
-        Of which the first heads each row.
-    rows
-        Cells in the columns' order, or a :class:`Heading`.
-    caption
-        What the table shows.
-    note
-        A sentence below it.
-    fit
-        What a narrow terminal does: "drop" columns by their priority, or "split" the table into several below each
-        other, with the first column in each.
-    choice
-        Key of a :class:`Choice` and, by the place of a row, the frame that belongs to it: the row stands out while that
-        frame is chosen.
-    most
-        Rows that are shown; the others are only in the numbers for machines.
-    """
+    """Rows below columns."""
 
     columns: Sequence[Column]
+    """Of which the first heads each row."""
     rows: Sequence[Sequence[Cell] | Heading]
+    """Cells in the columns' order, or a :class:`Heading`."""
     caption: str = ""
+    """What the table shows."""
     note: str = ""
+    """A sentence below it."""
     fit: str = "drop"
+    """What a narrow terminal does: "drop" columns by their priority, or "split" the table into several below each
+    other, with the first column in each."""
     choice: tuple[str, Mapping[int, int]] | None = None
+    """Key of a :class:`Choice` and, by the place of a row, the frame that belongs to it: the row stands out while that
+    frame is chosen."""
     most: int = 200
+    """Rows that are shown; the others are only in the numbers for machines."""
 
     def texts(self) -> list[list[str] | Heading]:
         """Every cell as it is printed, without the rows beyond ``most``."""
@@ -401,30 +381,6 @@ class Section:
 class Report:
     """What is said about one result.
 
-    Attributes
-    ----------
-    title
-        What was asked.
-    source, description
-        Where the numbers come from: a name, and a line about it.
-    headline
-        The answer: a claim, and at most three sentences.
-    sections
-        What a reader looks at next.
-    appendix
-        Proofs, settings and near-duplicates, folded on a page.
-    notes
-        What limits the answer; small print below the sections.
-    data
-        The numbers for machines, kept inside a page; ``smaller`` gives less of them, with a sentence about what was
-        left out, where all would make the page too large.
-    about
-        Who and what, optional: model, version, owner, data, period and whatever else a team needs.
-    verdict
-        Whether requirements are met, if there are any.
-    provenance
-        How to make the report again.
-
     Examples
     --------
     >>> report = Report("How many?", [Claim("Estimate", "There are 3.", "3")], [Section("More", [Text("None.")])])
@@ -433,17 +389,28 @@ class Report:
     """
 
     title: str
+    """What was asked."""
     headline: Sequence[Block]
+    """The answer: a claim, and at most three sentences."""
     sections: Sequence[Section] = ()
+    """What a reader looks at next."""
     appendix: Sequence[Section] = ()
+    """Proofs, settings and near-duplicates, folded on a page."""
     source: str = ""
     description: str = ""
+    """Where the numbers come from: a name, and a line about it."""
     notes: Sequence[str] = ()
+    """What limits the answer; small print below the sections."""
     data: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """The numbers for machines, kept inside a page; ``smaller`` gives less of them, with a sentence about what was left
+    out, where all would make the page too large."""
     smaller: Sequence[Callable[[], tuple[str, Mapping[str, Any]]]] = field(default=(), repr=False)
     about: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Who and what, optional: model, version, owner, data, period and whatever else a team needs."""
     verdict: Verdict | None = None
+    """Whether requirements are met, if there are any."""
     provenance: Provenance | None = None
+    """How to make the report again."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "headline", flat(self.headline))

@@ -17,21 +17,15 @@ from certcal.report.numbers import bins_text
 
 @dataclass(frozen=True)
 class Wording:
-    """What the parts of a reliability diagram are called.
-
-    Attributes
-    ----------
-    number, mean, rate
-        The number of each sample, its mean in a bin, and the share that it is held against.
-    over, under
-        What a bin is whose mean number is above, or below, the rate; behind "bins that are".
-    """
+    """What the parts of a reliability diagram are called."""
 
     number: str
     mean: str
     rate: str
+    """The number of each sample, its mean in a bin, and the share that it is held against."""
     over: str
     under: str
+    """What a bin is whose mean number is above, or below, the rate; behind "bins that are"."""
 
 
 _CONFIDENCE = Wording("confidence", "mean confidence", "accuracy", "overconfident", "underconfident")

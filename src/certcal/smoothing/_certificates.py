@@ -55,81 +55,55 @@ CONFIDENCE = "mean probability of the predicted class under the noise"
 
 @dataclass(frozen=True)
 class Failures:
-    """How many certificates may be wrong at once.
-
-    Attributes
-    ----------
-    count
-        K: more than K certificates fail with probability at most ``delta``.
-    delta
-        That probability.
-    n
-        Number of samples in the error.
-    """
+    """How many certificates may be wrong at once."""
 
     count: int
+    """K: more than K certificates fail with probability at most ``delta``."""
     delta: float
+    """That probability."""
     n: int
+    """Number of samples in the error."""
 
 
 @dataclass(frozen=True, eq=False)
 class Certificates(NotebookCard):
-    """What holds for each sample under every perturbation of norm up to ``radius``.
-
-    Attributes
-    ----------
-    lower, upper
-        Interval of the smoothed confidence in class A; [0, 1] where the prediction is not certified.
-    correct
-        Whether class A is the true class.
-    certified
-        Whether the smoothed prediction is A everywhere within the radius.
-    abstained
-        Whether not even the prediction at the input itself is certain: the votes do not show a majority.
-    radii
-        Radius within which the prediction is certified, rounded down; NaN where abstained.
-    radius
-        Radius of the intervals.
-    alpha
-        Probability with which one sample's certificate may fail; with ``familywise``, any of them.
-    ledger
-        How one sample's share of it is spent.
-    confidence, familywise, noise
-        Kind of interval, whether alpha is for all samples together, and how the noise was drawn.
-    earlier
-        Sizes (samples, draws per sample) that the run had before it was extended, if it was.
-    recalibration
-        The map that the confidences went through, in words; None for those of the model itself.
-    accounting
-        "ledger" when alpha is shared among the bounds of a sample, "published" when each of them had a third of
-        ``alpha``: what the papers call alpha.
-    together
-        Number of radii at which they hold at once, this one among them.
-    predictions
-        "together" when the predictions of all certified samples hold at once, "each" when each does on its own.
-    counts, kind
-        The draws they were made from, and what made the intervals; None after a map of the confidences.
-    """
+    """What holds for each sample under every perturbation of norm up to ``radius``."""
 
     lower: Floats
     upper: Floats
+    """Interval of the smoothed confidence in class A; [0, 1] where the prediction is not certified."""
     correct: NDArray[np.bool_]
+    """Whether class A is the true class."""
     certified: NDArray[np.bool_]
+    """Whether the smoothed prediction is A everywhere within the radius."""
     abstained: NDArray[np.bool_]
+    """Whether not even the prediction at the input itself is certain: the votes do not show a majority."""
     radii: Floats
+    """Radius within which the prediction is certified, rounded down; NaN where abstained."""
     radius: float
+    """Radius of the intervals."""
     alpha: float
+    """Probability with which one sample's certificate may fail; with ``familywise``, any of them."""
     ledger: Ledger
+    """How one sample's share of it is spent."""
     confidence: str
     familywise: bool
     noise: str
+    """Kind of interval, whether alpha is for all samples together, and how the noise was drawn."""
     earlier: tuple[tuple[int, int], ...] = ()
+    """Sizes (samples, draws per sample) that the run had before it was extended, if it was."""
     recalibration: str | None = None
+    """The map that the confidences went through, in words; None for those of the model itself."""
     accounting: str = "ledger"
+    """"ledger" when alpha is shared among the bounds of a sample, "published" when each of them had a third of
+    ``alpha``: what the papers call alpha."""
     together: int = 1
+    """Number of radii at which they hold at once, this one among them."""
     predictions: str = "together"
+    """"together" when the predictions of all certified samples hold at once, "each" when each does on its own."""
     counts: Counts | None = None
     kind: CertificateKind | None = None
+    """The draws they were made from, and what made the intervals; None after a map of the confidences."""
 
     def __len__(self) -> int:
         return self.lower.size

@@ -64,18 +64,12 @@ def check_thresholds(thresholds: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceEstimates:
-    """Mean confidences read off histograms.
-
-    Attributes
-    ----------
-    values
-        With every draw in the middle of its cell.
-    error
-        The mean of the draws themselves is at most this far away, per sample.
-    """
+    """Mean confidences read off histograms."""
 
     values: NDArray[np.float64]
+    """With every draw in the middle of its cell."""
     error: NDArray[np.float64]
+    """The mean of the draws themselves is at most this far away, per sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,28 +81,6 @@ class Counts:
     beforehand from other draws. A draw with an invalid output has X = 0 and votes for nobody: that is part of the
     definition of the smoothed model, so no certificate needs to except it.
 
-    Attributes
-    ----------
-    thresholds
-        Strictly increasing t_1 < … < t_G in (0, 1). Cell j of a histogram counts draws with t_j <= X < t_{j+1}, where
-        t_0 = 0; the last cell counts X >= t_G.
-    sigma
-        Standard deviation of the noise, or a little less.
-    index, label, predicted
-        Position in the data set, true class and class A per sample.
-    draws, votes, invalid
-        Number of draws per sample, how many of them predicted class A, and how many had an invalid output.
-    histogram
-        N × (G + 1) counts, rows adding up to ``draws``.
-    noise
-        "gaussian" (in floating point) or "exact" (discretised, from integer thresholds).
-    earlier
-        Sizes (samples, draws per sample) that a run had before it was extended to this one, in order. Claims then
-        assume that nobody looked at results in between.
-    seed
-        Of the run's noise, and of the random splits of the draws that "tangent" certificates and averaged claims make.
-        Without a run, any number that was chosen before the draws were looked at.
-
     Examples
     --------
     >>> counts = Counts.from_confidences([[0.9, 0.95, 0.2, 0.99]], [0.25, 0.5, 0.75], votes=[3], sigma=0.5)
@@ -117,17 +89,28 @@ class Counts:
     """
 
     thresholds: NDArray[np.float64]
+    """Strictly increasing t_1 < … < t_G in (0, 1). Cell j of a histogram counts draws with t_j <= X < t_{j+1}, where
+    t_0 = 0; the last cell counts X >= t_G."""
     sigma: float
+    """Standard deviation of the noise, or a little less."""
     index: Integers
     label: Integers
     predicted: Integers
+    """Position in the data set, true class and class A per sample."""
     draws: Integers
     votes: Integers
     invalid: Integers
+    """Number of draws per sample, how many of them predicted class A, and how many had an invalid output."""
     histogram: Integers
+    """N × (G + 1) counts, rows adding up to ``draws``."""
     noise: str = "gaussian"
+    """"gaussian" (in floating point) or "exact" (discretised, from integer thresholds)."""
     earlier: tuple[tuple[int, int], ...] = ()
+    """Sizes (samples, draws per sample) that a run had before it was extended to this one, in order. Claims then assume
+    that nobody looked at results in between."""
     seed: int = 0
+    """Of the run's noise, and of the random splits of the draws that "tangent" certificates and averaged claims make.
+    Without a run, any number that was chosen before the draws were looked at."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -241,28 +224,19 @@ class Counts:
 
 @dataclass(frozen=True)
 class Overview(PlainValues):
-    """Shares over the samples of a run. Estimates, not guarantees.
-
-    Attributes
-    ----------
-    correct
-        Samples whose chosen class is the label.
-    abstained
-        Samples whose votes do not prove, at the level that certificates with ``alpha`` give them, that the chosen class
-        is the likeliest one: those that nothing is certified of at radius 0.
-    votes
-        Draws that voted for the chosen class, averaged over samples.
-    invalid
-        Draws, in all, for which the model returned no prediction; they count against the class.
-    alpha
-        Of the certificates.
-    """
+    """Shares over the samples of a run. Estimates, not guarantees."""
 
     correct: float
+    """Samples whose chosen class is the label."""
     abstained: float
+    """Samples whose votes do not prove, at the level that certificates with ``alpha`` give them, that the chosen class
+    is the likeliest one: those that nothing is certified of at radius 0."""
     votes: float
+    """Draws that voted for the chosen class, averaged over samples."""
     invalid: int
+    """Draws, in all, for which the model returned no prediction; they count against the class."""
     alpha: float
+    """Of the certificates."""
 
 
 @names_wrong_types

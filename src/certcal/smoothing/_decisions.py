@@ -91,34 +91,25 @@ class DecisionFile(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions(Result):
-    """For each sample whether its certified radius is above r, decided with as few draws as that took.
-
-    Attributes
-    ----------
-    setting
-        How they were reached.
-    index, label, predicted
-        Which sample, its true class, and the class chosen.
-    decision
-        "above" (certified at r), "below" (this class cannot be certified at r), "undecided" (the budget ended).
-    draws, votes, invalid
-        Counting draws used, those for the class, and those without a valid output (which count against it).
-    source
-        What was decided about, if it has a name.
-    """
+    """For each sample whether its certified radius is above r, decided with as few draws as that took."""
 
     view: ClassVar[str] = "certcal.report.views.decisions"
     forms: ClassVar[Sequence[str]] = (*Result.forms, ".parquet")
 
     setting: DecisionSetting
+    """How they were reached."""
     index: NDArray[np.int64]
     label: NDArray[np.int64]
     predicted: NDArray[np.int64]
+    """Which sample, its true class, and the class chosen."""
     decision: NDArray[np.str_]
+    """"above" (certified at r), "below" (this class cannot be certified at r), "undecided" (the budget ended)."""
     draws: NDArray[np.int64]
     votes: NDArray[np.int64]
     invalid: NDArray[np.int64]
+    """Counting draws used, those for the class, and those without a valid output (which count against it)."""
     source: str = ""
+    """What was decided about, if it has a name."""
 
     def __len__(self) -> int:
         return self.index.size

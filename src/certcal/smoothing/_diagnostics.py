@@ -26,20 +26,6 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 class Widths:
     """Widths of the certified samples' intervals, of one kind at one radius.
 
-    Attributes
-    ----------
-    kind, radius
-        Of the certificates.
-    n
-        Certified samples.
-    mean
-        Of the widths.
-    quantiles
-        The 5 %, 25 %, 50 %, 75 % and 95 % quantiles: the smallest width that such a share does not exceed.
-    values, shares
-        Steps of the distribution, at most 200: the share of the samples whose width is at most each value. Where there
-        are more, they are thinned evenly; the shares that are kept are exact.
-
     Examples
     --------
     >>> from certcal.smoothing import Counts, certificates
@@ -52,11 +38,17 @@ class Widths:
 
     kind: str
     radius: float
+    """Of the certificates."""
     n: int
+    """Certified samples."""
     mean: float
+    """Of the widths."""
     quantiles: tuple[float, ...]
+    """The 5 %, 25 %, 50 %, 75 % and 95 % quantiles: the smallest width that such a share does not exceed."""
     values: NDArray[np.float64]
     shares: NDArray[np.float64]
+    """Steps of the distribution, at most 200: the share of the samples whose width is at most each value. Where there
+    are more, they are thinned evenly; the shares that are kept are exact."""
 
     @property
     def median(self) -> float:
@@ -96,39 +88,27 @@ def widths_of(found: Certificates) -> Widths | None:
 
 @dataclass(frozen=True)
 class InfluentialSample(PlainValues, kind="influential sample"):
-    """A sample, its interval, and what it adds to the worst calibration error.
-
-    Attributes
-    ----------
-    index
-        Position in the data set.
-    label, predicted
-        True class, and the class that the smoothed classifier predicts.
-    lower, upper
-        Interval of its confidence.
-    confidence
-        Estimate of its confidence without a perturbation.
-    witness
-        Its confidence in the worst case.
-    contribution
-        What it adds; those of all samples add up to the worst case.
-    votes, draws
-        Draws that predicted the class, and all of them.
-    radius
-        Up to which its prediction is certified.
-    """
+    """A sample, its interval, and what it adds to the worst calibration error."""
 
     index: int
+    """Position in the data set."""
     label: int
     predicted: int
+    """True class, and the class that the smoothed classifier predicts."""
     lower: float
     upper: float
+    """Interval of its confidence."""
     confidence: float
+    """Estimate of its confidence without a perturbation."""
     witness: float
+    """Its confidence in the worst case."""
     contribution: float
+    """What it adds; those of all samples add up to the worst case."""
     votes: int
     draws: int
+    """Draws that predicted the class, and all of them."""
     radius: float
+    """Up to which its prediction is certified."""
 
     @property
     def interval_text(self) -> str:

@@ -54,27 +54,18 @@ class CertificateKind(Protocol):
 
 @dataclass(frozen=True)
 class BandKind:
-    """A built-in kind: it bounds X and 1 - X from below, with half of alpha each.
-
-    Attributes
-    ----------
-    name
-        As in settings and claims.
-    bound
-        The function that proves it.
-    explanation
-        How intervals are made, in a sentence.
-    all_radii
-        Whether its intervals hold at all radii at once.
-    pooled
-        Whether claims about a data set average the noise of its samples: :func:`certcal.smoothing.pooled_claim`.
-    """
+    """A built-in kind: it bounds X and 1 - X from below, with half of alpha each."""
 
     name: str
+    """As in settings and claims."""
     bound: Callable[[HistogramRows], Floats]
+    """The function that proves it."""
     explanation: str
+    """How intervals are made, in a sentence."""
     all_radii: bool = True
+    """Whether its intervals hold at all radii at once."""
     pooled: bool = False
+    """Whether claims about a data set average the noise of its samples: :func:`certcal.smoothing.pooled_claim`."""
 
     def __call__(self, counts: Counts, radius: float, alpha: float, /) -> tuple[Floats, Floats]:
         """Lower and upper ends of the confidences of all samples."""

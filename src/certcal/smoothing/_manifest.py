@@ -110,48 +110,34 @@ _UNUSED = (("every", 1), ("resize", None), ("crop", None))
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """All that a run was drawn with.
-
-    Attributes
-    ----------
-    run
-        A random name; every shard carries it.
-    created
-        Time of creation, UTC.
-    sigma, noise, seed
-        Of the noise: its standard deviation, "gaussian" or "exact" (discretised for inputs on k/255), and its seed.
-    n0, pilot
-        Draws that choose the class; the first of the counting draws, which have units of their own.
-    thresholds
-        The grid of the confidence histogram.
-    batch, unit
-        Rows per call of the model; forward passes per shard, at most.
-    rows_independent
-        Whether a row's output was the same bits in every batch that was tried, of whatever size. If not, the batch
-        size is part of the result.
-    sizes
-        How the run grew: numbers of samples and of draws.
-    model, data
-        Which model and data.
-    versions
-        Of the software that created it, and the device that it began on.
-    """
+    """All that a run was drawn with."""
 
     run: Digits
+    """A random name; every shard carries it."""
     created: Text
+    """Time of creation, UTC."""
     sigma: Annotated[float, Meta(gt=0.0)]
     noise: NoiseKind
     seed: Annotated[int, Meta(ge=0)]
+    """Of the noise: its standard deviation, "gaussian" or "exact" (discretised for inputs on k/255), and its seed."""
     n0: Draws
     pilot: Draws
+    """Draws that choose the class; the first of the counting draws, which have units of their own."""
     thresholds: Annotated[tuple[Annotated[float, Meta(gt=0.0, lt=1.0)], ...], Meta(min_length=1, max_length=65_535)]
+    """The grid of the confidence histogram."""
     batch: Annotated[int, Meta(ge=1, le=2**31)]
     unit: Annotated[int, Meta(ge=1, le=2**62)]
+    """Rows per call of the model; forward passes per shard, at most."""
     rows_independent: bool
+    """Whether a row's output was the same bits in every batch that was tried, of whatever size. If not, the batch size
+    is part of the result."""
     sizes: Annotated[tuple[Size, ...], Meta(min_length=1, max_length=10_000)]
+    """How the run grew: numbers of samples and of draws."""
     model: ModelRecord
     data: DataRecord
+    """Which model and data."""
     versions: Annotated[dict[str, Text], Meta(max_length=100)]
+    """Of the software that created it, and the device that it began on."""
 
     def __post_init__(self) -> None:
         if self.seed > MOST_SEED:

@@ -33,22 +33,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunState:
-    """How complete a run is.
-
-    Attributes
-    ----------
-    finished, total
-        Forward passes on disk, and of the whole run.
-    missing
-        Units that are still to be drawn, damaged ones included.
-    damaged
-        Units whose shard cannot be used, and why.
-    """
+    """How complete a run is."""
 
     finished: int
     total: int
+    """Forward passes on disk, and of the whole run."""
     missing: tuple[Unit, ...]
+    """Units that are still to be drawn, damaged ones included."""
     damaged: tuple[tuple[Unit, str], ...]
+    """Units whose shard cannot be used, and why."""
 
     @property
     def complete(self) -> bool:

@@ -56,21 +56,14 @@ class Selection:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What was counted for each sample's class A.
-
-    Attributes
-    ----------
-    votes : (m,) int64
-        Draws whose prediction is A.
-    invalid : (m,) int64
-        Draws without a valid prediction; they count against A: no vote, confidence 0.
-    histogram : (m, G + 1) int64
-        Cell j counts draws with t_j <= X < t_{j+1}, X the confidence of A (t_0 = 0; the last cell is X >= t_G).
-    """
+    """What was counted for each sample's class A."""
 
     votes: NDArray[np.int64]
+    """Draws whose prediction is A."""
     invalid: NDArray[np.int64]
+    """Draws without a valid prediction; they count against A: no vote, confidence 0."""
     histogram: NDArray[np.int64]
+    """Cell j counts draws with t_j <= X < t_{j+1}, X the confidence of A (t_0 = 0; the last cell is X >= t_G)."""
 
 
 class Sampler:

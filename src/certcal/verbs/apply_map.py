@@ -69,45 +69,32 @@ class ApplySettings(CertifyingSettings):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MappedTable(Result):
-    """Samples after a map, as a table that :func:`certcal.measure` or certification reads.
-
-    Attributes
-    ----------
-    source, description
-        What the map was applied to.
-    map
-        The map, in words.
-    table
-        Columns by name.
-    metadata
-        What a Parquet file keeps besides.
-    written, left_out
-        Numbers of samples.
-    notes
-        What was done, one sentence each.
-    reader
-        The verb that reads the table, "certify" or "measure"; None where nothing can be measured.
-    after
-        The samples: :class:`~certcal.Predictions` or :class:`~certcal.calibrators.CertifiedSamples`; None without
-        labels.
-    roles
-        Columns that must be named for the reader, by role, as they had to be for the map.
-    """
+    """Samples after a map, as a table that :func:`certcal.measure` or certification reads."""
 
     view: ClassVar[str] = "certcal.report.views.mapped_table"
     forms: ClassVar[Sequence[str]] = ENDINGS
 
     source: str
     description: str
+    """What the map was applied to."""
     map: str
+    """The map, in words."""
     table: Mapping[str, Any]
+    """Columns by name."""
     metadata: Mapping[str, str]
+    """What a Parquet file keeps besides."""
     written: int
     left_out: int
+    """Numbers of samples."""
     notes: tuple[str, ...]
+    """What was done, one sentence each."""
     reader: str | None
+    """The verb that reads the table, "certify" or "measure"; None where nothing can be measured."""
     after: Predictions | CertifiedSamples | None
+    """The samples: :class:`~certcal.Predictions` or :class:`~certcal.calibrators.CertifiedSamples`; None without
+    labels."""
     roles: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Columns that must be named for the reader, by role, as they had to be for the map."""
 
     def __repr__(self) -> str:
         return f"<MappedTable of {self.source}: {counted(self.written, 'sample')} after {self.map}>"

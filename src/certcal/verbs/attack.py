@@ -68,27 +68,18 @@ class AttackSettings:
 
 @dataclass(frozen=True, eq=False)
 class AttackRow(PlainValues, keys="attack name epsilon moved labels_changed=changed restarts_won? **measured"):
-    """What was measured under one attack within one distance, or without any.
-
-    Attributes
-    ----------
-    attack
-        Its short name, such as "plus-true"; empty for the clean inputs.
-    aim
-        What it does to which confidence, in a few words.
-    epsilon
-        The largest distance that was allowed; 0 for the clean inputs.
-    measured
-        The measurements, each an :class:`~certcal.claims.Estimate`, and the reliability diagram.
-    attacked
-        Perturbed inputs and predictions; None for the clean inputs.
-    """
+    """What was measured under one attack within one distance, or without any."""
 
     attack: str
+    """Its short name, such as "plus-true"; empty for the clean inputs."""
     aim: str
+    """What it does to which confidence, in a few words."""
     epsilon: float
+    """The largest distance that was allowed; 0 for the clean inputs."""
     measured: MeasuredGroup
+    """The measurements, each an :class:`~certcal.claims.Estimate`, and the reliability diagram."""
     attacked: Attacked | None = None
+    """Perturbed inputs and predictions; None for the clean inputs."""
 
     @property
     def name(self) -> str:
@@ -122,25 +113,6 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
     what no perturbation can exceed is for certificates to say. ``a["plus-true"]`` is the row of that attack; when there
     are several distances, ``a["plus-true", 8 / 255]``.
 
-    Attributes
-    ----------
-    source
-        What was attacked.
-    about
-        Further facts for machines: model, data, part, number of samples.
-    shape
-        Of one input.
-    clean
-        Without an attack.
-    rows
-        The attacks in the order asked for, within the smallest distance, then within the next.
-    conventions
-        Norm, box, steps, noise and bins.
-    digests
-        What ``fingerprints`` gives.
-    settings
-        What was asked: ``attack(model, data, **vars(a.settings))`` gives the same.
-
     Examples
     --------
     >>> import certcal
@@ -158,13 +130,21 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
     view: ClassVar[str] = "certcal.report.views.attack"
 
     source: str
+    """What was attacked."""
     about: Mapping[str, Any]
+    """Further facts for machines: model, data, part, number of samples."""
     shape: tuple[int, ...]
+    """Of one input."""
     clean: AttackRow
+    """Without an attack."""
     rows: tuple[AttackRow, ...]
+    """The attacks in the order asked for, within the smallest distance, then within the next."""
     conventions: Mapping[str, Any]
+    """Norm, box, steps, noise and bins."""
     digests: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What ``fingerprints`` gives."""
     settings: AttackSettings | None = None
+    """What was asked: ``attack(model, data, **vars(a.settings))`` gives the same."""
 
     @property
     def fingerprints(self) -> Mapping[str, str]:

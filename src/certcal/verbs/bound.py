@@ -65,27 +65,18 @@ class BoundSettings:
 
 @dataclass(frozen=True, eq=False)
 class BoundedGroup:
-    """The bounds of all samples or of one group.
-
-    Attributes
-    ----------
-    name
-        Of the group; "all" for all samples.
-    n
-        Number of samples.
-    bounds
-        By method, the function of :mod:`certcal.bounds`; the mean over classes has "classwise_" before it.
-    interval
-        The binned error from both sides, which hold together.
-    unproved
-        What a published formula gives whose proof has a gap, by method: an estimate, not a bound.
-    """
+    """The bounds of all samples or of one group."""
 
     name: str
+    """Of the group; "all" for all samples."""
     n: int
+    """Number of samples."""
     bounds: Mapping[str, Bound]
+    """By method, the function of :mod:`certcal.bounds`; the mean over classes has "classwise_" before it."""
     interval: TwoSidedBound
+    """The binned error from both sides, which hold together."""
     unproved: Mapping[str, Estimate] = field(default_factory=dict[str, Estimate])
+    """What a published formula gives whose proof has a gap, by method: an estimate, not a bound."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -112,25 +103,6 @@ class BoundedGroup:
 class Bounds(Result):
     """Bounds on the true calibration error behind a table.
 
-    Attributes
-    ----------
-    source
-        Name of the file, or what was bounded.
-    about
-        Further facts for machines: columns, kind, classes.
-    description
-        The same in a line for people.
-    whole
-        The bounds of all samples.
-    by
-        The column of the groups, or None.
-    groups
-        The bounds of each group. Those of one method hold together: each has its share of delta.
-    conventions
-        Delta and what else was asked for.
-    settings
-        What was asked: ``bound(data, **vars(b.settings))`` gives the same bounds.
-
     Examples
     --------
     >>> import certcal
@@ -142,13 +114,21 @@ class Bounds(Result):
     view: ClassVar[str] = "certcal.report.views.bounds"
 
     source: str
+    """Name of the file, or what was bounded."""
     about: Mapping[str, Any]
+    """Further facts for machines: columns, kind, classes."""
     description: str
+    """The same in a line for people."""
     whole: BoundedGroup
+    """The bounds of all samples."""
     by: str | None
+    """The column of the groups, or None."""
     groups: Sequence[BoundedGroup]
+    """The bounds of each group. Those of one method hold together: each has its share of delta."""
     conventions: Mapping[str, Any]
+    """Delta and what else was asked for."""
     settings: BoundSettings | None = None
+    """What was asked: ``bound(data, **vars(b.settings))`` gives the same bounds."""
 
     @property
     def n(self) -> int:

@@ -41,27 +41,18 @@ IF_ALL_HOLD = "_where_every_certificate_holds"
 
 @dataclass(frozen=True)
 class ComparedMethod:
-    """What one way of finding the worst calibration error found, and how long it took.
-
-    Attributes
-    ----------
-    name
-        The method.
-    value
-        What it found.
-    text
-        The value, rounded up when no confidences exceed it and down when some reach it.
-    seconds
-        How long it took.
-    is_exact
-        Whether no confidences inside the intervals exceed the value.
-    """
+    """What one way of finding the worst calibration error found, and how long it took."""
 
     name: str
+    """The method."""
     value: float
+    """What it found."""
     text: str
+    """The value, rounded up when no confidences exceed it and down when some reach it."""
     seconds: float
+    """How long it took."""
     is_exact: bool
+    """Whether no confidences inside the intervals exceed the value."""
 
     @property
     def sentence(self) -> str:
@@ -79,34 +70,23 @@ class ComparedMethod:
 
 @dataclass(frozen=True, eq=False)
 class CertifiedAt:
-    """What is certified at one radius, of all samples or of one group, by one kind of certificate.
-
-    Attributes
-    ----------
-    radius
-        Of the perturbations; None for a table without a column of radii.
-    group
-        Of a table, or the kind of certificate where there are several; None for all samples.
-    summary
-        What the intervals mean together.
-    certificates
-        The intervals of a run's samples; None for a table.
-    claim
-        Of a run: what no perturbation up to the radius can make the calibration error exceed
-        (:meth:`certcal.smoothing.Certificates.claim`). Of the certified samples, or of all when none is.
-    methods
-        The exact worst case and what the published methods reach, when a comparison was asked for.
-    adaptive
-        The claim of a run about equal-mass bins whose edges are recomputed after the attack, when that was asked for.
-    """
+    """What is certified at one radius, of all samples or of one group, by one kind of certificate."""
 
     radius: float | None
+    """Of the perturbations; None for a table without a column of radii."""
     group: str | None
+    """Of a table, or the kind of certificate where there are several; None for all samples."""
     summary: CertifiedSummary
+    """What the intervals mean together."""
     certificates: Certificates | None = None
+    """The intervals of a run's samples; None for a table."""
     claim: Certificate | None = None
+    """Of a run: what no perturbation up to the radius can make the calibration error exceed
+    (:meth:`certcal.smoothing.Certificates.claim`). Of the certified samples, or of all when none is."""
     methods: tuple[ComparedMethod, ...] = ()
+    """The exact worst case and what the published methods reach, when a comparison was asked for."""
     adaptive: Certificate | None = None
+    """The claim of a run about equal-mass bins whose edges are recomputed after the attack, when that was asked for."""
 
     @property
     def radius_text(self) -> str:
@@ -196,33 +176,6 @@ class CertifiedAt:
 class Certification(Result):
     """What a run, or a table of intervals, certifies at several radii.
 
-    Attributes
-    ----------
-    source
-        Name of the file or folder.
-    n
-        Number of rows, or of samples of a run.
-    about
-        Where the intervals come from, for machines: the columns of a table, or the run.
-    description
-        The same in a line for people.
-    lines
-        Per radius: all samples and then each group, or each kind of certificate.
-    by
-        What the groups are; None without any.
-    conventions
-        Bins, closed, delta and alpha, and how a run was certified.
-    place
-        Of the headline's radius among ``radii``. It was fixed before looking: the largest that was asked for, or half
-        of sigma. A radius that the results chose would not do, because population bounds and certificates of some kinds
-        have an event for each radius.
-    settings
-        What was asked for.
-    counts, manifest
-        The draws behind a run, and what it was drawn with; None for a table (the manifest also for bare counts).
-    origin
-        What the intervals of a table rest on, if it says so.
-
     Examples
     --------
     >>> import certcal
@@ -238,17 +191,30 @@ class Certification(Result):
     forms: ClassVar[Sequence[str]] = (*Result.forms, INTERVALS)
 
     source: str
+    """Name of the file or folder."""
     n: int
+    """Number of rows, or of samples of a run."""
     about: Mapping[str, Any]
+    """Where the intervals come from, for machines: the columns of a table, or the run."""
     description: str
+    """The same in a line for people."""
     lines: Sequence[CertifiedAt]
+    """Per radius: all samples and then each group, or each kind of certificate."""
     by: str | None
+    """What the groups are; None without any."""
     conventions: Mapping[str, Any]
+    """Bins, closed, delta and alpha, and how a run was certified."""
     place: int
+    """Of the headline's radius among ``radii``. It was fixed before looking: the largest that was asked for, or half of
+    sigma. A radius that the results chose would not do, because population bounds and certificates of some kinds have
+    an event for each radius."""
     settings: CertifySettings
+    """What was asked for."""
     counts: Counts | None = None
     manifest: Manifest | None = None
+    """The draws behind a run, and what it was drawn with; None for a table (the manifest also for bare counts)."""
     origin: IntervalOrigin | None = None
+    """What the intervals of a table rest on, if it says so."""
     _widths: dict[tuple[float | None, str], Widths | None] = field(default_factory=dict[Any, "Widths | None"])
 
     @property

@@ -45,19 +45,6 @@ _WORST = ("calibration_error", "brier_score")
 class CertifiedRecalibration(Recalibration):
     """What maps do to certified confidences of samples that they were not fitted to.
 
-    Attributes
-    ----------
-    radii, radius_weight
-        At which the maps are fitted and judged, and the share of each.
-    tradeoff
-        λ of the map that was asked for; None for a calibrator that has none.
-    lines
-        The identity first, then every map.
-    front
-        The same maps' clean against certified Brier scores.
-    before, after
-        Held-out samples as they are, and after the map that was asked for.
-
     Examples
     --------
     >>> import certcal
@@ -75,11 +62,16 @@ class CertifiedRecalibration(Recalibration):
 
     radii: tuple[str, ...]
     radius_weight: tuple[float, ...]
+    """At which the maps are fitted and judged, and the share of each."""
     tradeoff: float | None
+    """λ of the map that was asked for; None for a calibrator that has none."""
     lines: tuple[JudgedMap, ...]
+    """The identity first, then every map."""
     front: tuple[FrontPoint, ...]
+    """The same maps' clean against certified Brier scores."""
     before: CertifiedSamples
     after: CertifiedSamples
+    """Held-out samples as they are, and after the map that was asked for."""
 
     @property
     def identity(self) -> JudgedMap:

@@ -74,21 +74,14 @@ class CertifyingSettings:
 
 @dataclass(frozen=True, eq=False)
 class SampleSource:
-    """Samples and where they come from.
-
-    Attributes
-    ----------
-    kind
-        "run", "intervals", "predictions" or "samples".
-    name
-        Of the file or folder, or what is in memory.
-    data
-        What was given: a path, or an open run, table or samples.
-    """
+    """Samples and where they come from."""
 
     kind: str
+    """"run", "intervals", "predictions" or "samples"."""
     name: str
+    """Of the file or folder, or what is in memory."""
     data: Any
+    """What was given: a path, or an open run, table or samples."""
 
     @property
     def words(self) -> str:
@@ -98,31 +91,21 @@ class SampleSource:
 
 @dataclass(frozen=True, eq=False)
 class CertifiedSource:
-    """Certified samples of a run or of a table of intervals.
-
-    Attributes
-    ----------
-    samples
-        At the radii that were asked for.
-    description, about
-        In a line for people, and for machines.
-    note
-        With which probability the intervals may fail, in a sentence.
-    origin
-        What the intervals rest on; None when it is not known.
-    names
-        What the samples are called, or None.
-    run
-        Name of the run whose first samples these are, or None.
-    """
+    """Certified samples of a run or of a table of intervals."""
 
     samples: CertifiedSamples
+    """At the radii that were asked for."""
     description: str
     about: Mapping[str, Any]
+    """In a line for people, and for machines."""
     note: str
+    """With which probability the intervals may fail, in a sentence."""
     origin: IntervalOrigin | None = None
+    """What the intervals rest on; None when it is not known."""
     names: tuple[str, ...] | None = None
+    """What the samples are called, or None."""
     run: str | None = None
+    """Name of the run whose first samples these are, or None."""
 
 
 def source_of(

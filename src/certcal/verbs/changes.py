@@ -54,45 +54,30 @@ class ChangeSettings:
 
 @dataclass(frozen=True)
 class Pairing(PlainValues):
-    """Which rows of two tables are the same sample.
-
-    Attributes
-    ----------
-    by
-        "key", "order", or None when rows are not paired.
-    why
-        How it was decided, for people.
-    key
-        The column of the key.
-    only_old, only_new
-        Number of rows that only one table has; they are left out of everything.
-    """
+    """Which rows of two tables are the same sample."""
 
     by: str | None
+    """"key", "order", or None when rows are not paired."""
     why: str
+    """How it was decided, for people."""
     key: str | None = None
+    """The column of the key."""
     only_old: int = 0
     only_new: int = 0
+    """Number of rows that only one table has; they are left out of everything."""
 
 
 @dataclass(frozen=True)
 class Change(PlainValues, keys="name old new difference interval"):
-    """One number in two results.
-
-    Attributes
-    ----------
-    name
-        Of the metric or the bound's method.
-    old, new
-        The claims.
-    interval
-        Of the difference; None without one.
-    """
+    """One number in two results."""
 
     name: str
+    """Of the metric or the bound's method."""
     old: Estimate | Bound
     new: Estimate | Bound
+    """The claims."""
     interval: Interval | None = None
+    """Of the difference; None without one."""
 
     @property
     def difference(self) -> float:
@@ -118,23 +103,6 @@ class Change(PlainValues, keys="name old new difference interval"):
 class ChangeComparison(Result):
     """Two tables, two measurements, or two results of bounds, side by side.
 
-    Attributes
-    ----------
-    old, new
-        What was measured, or bounded.
-    rows
-        Every number that both have.
-    unmatched
-        Names of those that only one has.
-    groups
-        The numbers of each group that both have.
-    pairing
-        Which rows are the same sample; of two measurements none, since they hold no rows. None for bounds.
-    bounds
-        Bounds on the differences, where they were asked for.
-    conventions
-        How it was computed.
-
     Examples
     --------
     >>> import certcal
@@ -149,12 +117,19 @@ class ChangeComparison(Result):
 
     old: Measurement | Bounds
     new: Measurement | Bounds
+    """What was measured, or bounded."""
     rows: tuple[Change, ...]
+    """Every number that both have."""
     unmatched: tuple[str, ...] = ()
+    """Names of those that only one has."""
     groups: Mapping[str, tuple[Change, ...]] = field(default_factory=dict[str, "tuple[Change, ...]"])
+    """The numbers of each group that both have."""
     pairing: Pairing | None = None
+    """Which rows are the same sample; of two measurements none, since they hold no rows. None for bounds."""
     bounds: DifferenceBounds | None = None
+    """Bounds on the differences, where they were asked for."""
     conventions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """How it was computed."""
 
     @property
     def of_tables(self) -> bool:

@@ -101,30 +101,20 @@ class MeasureSettings:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredGroup(PlainValues, keys="n measurements=rows reliability effective_n? bounds?"):
-    """The measurements of all samples or of one group.
-
-    Attributes
-    ----------
-    name
-        Of the group; "all" for all samples.
-    n
-        Number of samples.
-    rows
-        One :class:`~certcal.claims.Estimate` per metric and setting.
-    reliability
-        The reliability diagram.
-    effective_n
-        Of weighted samples, how many of equal weight would say as much, (Σw)²/Σw² (Kish 1965); else None.
-    bounds
-        Of a group, if bounds were asked for: bounds that hold for all groups together, delta being shared.
-    """
+    """The measurements of all samples or of one group."""
 
     name: str
+    """Of the group; "all" for all samples."""
     n: int
+    """Number of samples."""
     rows: Sequence[Estimate]
+    """One :class:`~certcal.claims.Estimate` per metric and setting."""
     reliability: Reliability
+    """The reliability diagram."""
     bounds: Sequence[Bound] = ()
+    """Of a group, if bounds were asked for: bounds that hold for all groups together, delta being shared."""
     effective_n: float | None = None
+    """Of weighted samples, how many of equal weight would say as much, (Σw)²/Σw² (Kish 1965); else None."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,29 +122,6 @@ class Measurement(Result):
     """What was measured in a table of predictions.
 
     ``m["ece"]`` is the row of that name, in any case; when several bin counts were asked for, ``m["ece", 10]``.
-
-    Attributes
-    ----------
-    source
-        Name of the file, or what was measured.
-    about
-        Further facts for machines: task, kind, classes, columns.
-    description
-        The same in a line for people.
-    whole
-        All samples.
-    by
-        What the groups are, or None.
-    groups
-        Each group on its own.
-    conventions
-        How the numbers were computed.
-    bounds
-        Bounds on the true calibration error, each with a failure probability of its own.
-    decision_curve
-        Net benefit over thresholds, where all metrics of a binary score that fits in memory were asked for.
-    settings
-        What was asked: ``measure(data, **vars(m.settings))`` is the same measurement.
 
     Examples
     --------
@@ -169,15 +136,25 @@ class Measurement(Result):
     view: ClassVar[str] = "certcal.report.views.measurement"
 
     source: str
+    """Name of the file, or what was measured."""
     about: Mapping[str, Any]
+    """Further facts for machines: task, kind, classes, columns."""
     description: str
+    """The same in a line for people."""
     whole: MeasuredGroup
+    """All samples."""
     by: str | None = None
+    """What the groups are, or None."""
     groups: Sequence[MeasuredGroup] = ()
+    """Each group on its own."""
     conventions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """How the numbers were computed."""
     bounds: Sequence[Bound] = ()
+    """Bounds on the true calibration error, each with a failure probability of its own."""
     decision_curve: DecisionCurve | None = None
+    """Net benefit over thresholds, where all metrics of a binary score that fits in memory were asked for."""
     settings: MeasureSettings | None = None
+    """What was asked: ``measure(data, **vars(m.settings))`` is the same measurement."""
 
     @property
     def rows(self) -> Sequence[Estimate]:

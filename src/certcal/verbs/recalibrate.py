@@ -109,42 +109,29 @@ class RecalibrateSettings(CertifyingSettings):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recalibration(Result):
-    """A map that was fitted to samples. What it does to others is in the two kinds of this result.
-
-    Attributes
-    ----------
-    source
-        Name of the file or folder, or what is in memory.
-    about
-        Further facts for machines: columns, or the run.
-    description
-        The same in a line for people.
-    method
-        Name of the calibrator.
-    map
-        The calibrator, fitted.
-    fitted_on
-        Which samples it was fitted to.
-    n_fit, n_held_out
-        Numbers of samples: fitted to, and judged on. No sample is in both.
-    conventions
-        Bins, closed, fraction, seed and, for certified samples, delta.
-    notes
-        What a reader should know, one sentence each.
-    """
+    """A map that was fitted to samples. What it does to others is in the two kinds of this result."""
 
     view: ClassVar[str] = "certcal.report.views.recalibrated_predictions"
 
     source: str
+    """Name of the file or folder, or what is in memory."""
     about: Mapping[str, Any]
+    """Further facts for machines: columns, or the run."""
     description: str
+    """The same in a line for people."""
     method: str
+    """Name of the calibrator."""
     map: Any
+    """The calibrator, fitted."""
     fitted_on: FittedOn
+    """Which samples it was fitted to."""
     n_fit: int
     n_held_out: int
+    """Numbers of samples: fitted to, and judged on. No sample is in both."""
     conventions: Mapping[str, Any]
+    """Bins, closed, fraction, seed and, for certified samples, delta."""
     notes: tuple[str, ...]
+    """What a reader should know, one sentence each."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "conventions", Frozen(self.conventions))
@@ -210,11 +197,6 @@ class Recalibration(Result):
 class PredictionRecalibration(Recalibration):
     """What a map does to predictions that it was not fitted to; estimates, nothing is claimed about an attack.
 
-    Attributes
-    ----------
-    change
-        The held-out samples as they are and after the map, compared row by row.
-
     Examples
     --------
     >>> import certcal
@@ -226,6 +208,7 @@ class PredictionRecalibration(Recalibration):
     """
 
     change: ChangeComparison
+    """The held-out samples as they are and after the map, compared row by row."""
 
     @property
     def before(self) -> Measurements:

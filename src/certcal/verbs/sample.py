@@ -27,23 +27,16 @@ _KINDS = {"gaussian": "Gaussian", "exact": "exact, for inputs on k/255"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RunSummary(Result):
-    """A run on disk at a glance: what was sampled, with what, and how complete it is.
-
-    Attributes
-    ----------
-    run
-        The run.
-    state
-        Which of its shards are there.
-    overview
-        What the votes say; None while any are missing.
-    """
+    """A run on disk at a glance: what was sampled, with what, and how complete it is."""
 
     question: ClassVar[str] = "What is in this run?"
 
     run: Run
+    """The run."""
     state: RunState
+    """Which of its shards are there."""
     overview: Overview | None
+    """What the votes say; None while any are missing."""
 
     def __repr__(self) -> str:
         return f"<RunSummary of {self.run.path}: {self.state.finished:,} of {self.state.total:,} noise samples>"

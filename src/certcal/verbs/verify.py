@@ -72,25 +72,17 @@ class VerifiedAt(
     keys="epsilon mean_width=width mean_reached_width=reached_width reached_at_both_ends=exact classes_changed reached "
     "**summary",
 ):
-    """What was verified at one multiple of the box.
-
-    Attributes
-    ----------
-    epsilon
-        Multiple of the box's amounts.
-    verified
-        Intervals of the scores, and what an attack reached inside the box.
-    summary
-        What the intervals mean together: worst cases over these samples, and the bound for the population.
-    reached
-        The largest calibration error for which an attack found inputs: a lower end of the worst case over the samples
-        that the summary's is over. Without an attack the calibration error of the samples as they are.
-    """
+    """What was verified at one multiple of the box."""
 
     epsilon: float
+    """Multiple of the box's amounts."""
     verified: Verified
+    """Intervals of the scores, and what an attack reached inside the box."""
     summary: CertifiedSummary
+    """What the intervals mean together: worst cases over these samples, and the bound for the population."""
     reached: Estimate
+    """The largest calibration error for which an attack found inputs: a lower end of the worst case over the samples
+    that the summary's is over. Without an attack the calibration error of the samples as they are."""
 
     @property
     def worst(self) -> WorstCase:
@@ -135,25 +127,6 @@ class Verification(Result):
     does not depend on the inputs, and every sample counts; otherwise a sample is certified when its class cannot
     change. :func:`certcal.certify` and :func:`certcal.recalibrate` take a verification in place of a table.
 
-    Attributes
-    ----------
-    source, about, description
-        What was verified: for people, for machines, and in a line.
-    box
-        What may change.
-    lines
-        Per multiple of the box, the smallest first.
-    correct
-        The outcome of a binary score; otherwise whether the predicted class is right.
-    confidence
-        The score, or the predicted class's confidence, of the samples as they are.
-    binary
-        Whether it is a binary score.
-    assumptions
-        What the intervals rest on.
-    settings
-        What was asked for.
-
     Examples
     --------
     >>> import certcal, numpy as np
@@ -174,13 +147,21 @@ class Verification(Result):
     source: str
     about: Mapping[str, Any]
     description: str
+    """What was verified: for people, for machines, and in a line."""
     box: InputBox
+    """What may change."""
     lines: tuple[VerifiedAt, ...]
+    """Per multiple of the box, the smallest first."""
     correct: NDArray[np.uint8]
+    """The outcome of a binary score; otherwise whether the predicted class is right."""
     confidence: NDArray[np.float64]
+    """The score, or the predicted class's confidence, of the samples as they are."""
     binary: bool
+    """Whether it is a binary score."""
     assumptions: tuple[str, ...]
+    """What the intervals rest on."""
     settings: VerifySettings
+    """What was asked for."""
 
     def __len__(self) -> int:
         return self.correct.size

@@ -87,24 +87,6 @@ class Amount:
 class InputBox:
     """A perturbation set: how far each feature may be moved, at the same time and independently of the others.
 
-    Attributes
-    ----------
-    change
-        One amount for all features, or amounts by feature; then the others stay. An amount is a number or a text: 500,
-        "5%" (of the sample's own value), "0.5sd" (of the feature's standard deviation in the data), "+500" or "-500"
-        (only up, only down), "@column" (the table says it for each sample), or the values that a category may take.
-    fixed
-        Features that stay, of one amount for all.
-    integers
-        Features that are whole numbers, before and after.
-    limits
-        Smallest and largest value of a feature, or None for no such limit, by name; or one pair for all features, such
-        as (0, 1) for pixels.
-    at_most
-        At most so many features differ at a time; None for all.
-    norm
-        "linf", or "l2" for all features together within that distance; then the change is one number.
-
     Examples
     --------
     >>> InputBox({"income": "+10%", "age": 0}).text
@@ -114,11 +96,20 @@ class InputBox:
     """
 
     change: Any = "1sd"
+    """One amount for all features, or amounts by feature; then the others stay. An amount is a number or a text: 500,
+    "5%" (of the sample's own value), "0.5sd" (of the feature's standard deviation in the data), "+500" or "-500" (only
+    up, only down), "@column" (the table says it for each sample), or the values that a category may take."""
     fixed: tuple[str, ...] = ()
+    """Features that stay, of one amount for all."""
     integers: tuple[str, ...] = ()
+    """Features that are whole numbers, before and after."""
     limits: Any = field(default_factory=dict[str, Any])
+    """Smallest and largest value of a feature, or None for no such limit, by name; or one pair for all features, such
+    as (0, 1) for pixels."""
     at_most: int | None = None
+    """At most so many features differ at a time; None for all."""
     norm: str = "linf"
+    """"linf", or "l2" for all features together within that distance; then the change is one number."""
 
     def __post_init__(self) -> None:
         for name in ("fixed", "integers"):
@@ -246,32 +237,22 @@ class InputBox:
 
 @dataclass(frozen=True, eq=False)
 class BoxedRows:
-    """Rows of a model's inputs and what may become of each of them.
-
-    Attributes
-    ----------
-    rows
-        The inputs, samples along the first axis.
-    lower, upper
-        Ends of the box, of the same shape and type; a row lies inside its own box. NaN where a value is missing, and it
-        stays missing.
-    l2
-        Within this distance of its row as well; None without such a limit.
-    at_most
-        At most so many features of a row differ from it.
-    integers
-        Features that stay whole numbers.
-    choices
-        Values that features may take instead of their own, whatever the ends of the box say.
-    """
+    """Rows of a model's inputs and what may become of each of them."""
 
     rows: NDArray[Any]
+    """The inputs, samples along the first axis."""
     lower: NDArray[Any]
     upper: NDArray[Any]
+    """Ends of the box, of the same shape and type; a row lies inside its own box. NaN where a value is missing, and it
+    stays missing."""
     l2: float | None = None
+    """Within this distance of its row as well; None without such a limit."""
     at_most: int | None = None
+    """At most so many features of a row differ from it."""
     integers: tuple[int, ...] = ()
+    """Features that stay whole numbers."""
     choices: Mapping[int, Floats] = field(default_factory=dict[int, Floats])
+    """Values that features may take instead of their own, whatever the ends of the box say."""
 
     def __len__(self) -> int:
         return self.rows.shape[0]

@@ -17,28 +17,20 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Verified:
-    """What a verifier found about each sample of a region.
-
-    Attributes
-    ----------
-    lower, upper
-        An interval that holds the model's own answer at every input of the region: of two classes the score of class 1,
-        of more the confidence of the predicted class.
-    certified
-        Where the predicted class cannot change; true everywhere for a binary score, which has no class to keep.
-    reached_lower, reached_upper
-        The smallest and the largest of the model's own answers that an attack found inside the region. They lie in the
-        interval, with the answer at the sample itself between them.
-    flipped
-        Where an attack changed the predicted class; false everywhere for a binary score.
-    """
+    """What a verifier found about each sample of a region."""
 
     lower: Floats
     upper: Floats
+    """An interval that holds the model's own answer at every input of the region: of two classes the score of class 1,
+    of more the confidence of the predicted class."""
     certified: NDArray[np.bool_]
+    """Where the predicted class cannot change; true everywhere for a binary score, which has no class to keep."""
     reached_lower: Floats
     reached_upper: Floats
+    """The smallest and the largest of the model's own answers that an attack found inside the region. They lie in the
+    interval, with the answer at the sample itself between them."""
     flipped: NDArray[np.bool_]
+    """Where an attack changed the predicted class; false everywhere for a binary score."""
 
 
 class Verifier(Protocol):
@@ -75,24 +67,16 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of verifier.
-
-    Attributes
-    ----------
-    name
-        Such as "trees".
-    accepts
-        Whether it takes a model: an object, or what :func:`certcal.models.load` and ``wrap`` have made.
-    make
-        Makes a verifier from such a model; what it needs loads then.
-    tabular
-        Whether rows are float64 with NaN for what is missing, as tables have them; else float32 of any shape.
-    """
+    """A kind of verifier."""
 
     name: str
+    """Such as "trees"."""
     accepts: Callable[[Any], bool]
+    """Whether it takes a model: an object, or what :func:`certcal.models.load` and ``wrap`` have made."""
     make: Callable[[Any], Verifier]
+    """Makes a verifier from such a model; what it needs loads then."""
     tabular: bool = False
+    """Whether rows are float64 with NaN for what is missing, as tables have them; else float32 of any shape."""
 
 
 def inside(model: Any) -> Any:

@@ -54,25 +54,17 @@ _REMEDY = (
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """W x + b.
-
-    Attributes
-    ----------
-    weight
-        The matrix W, or the diagonal of a diagonal one.
-    sizes
-        Of the summands' factors, entry by entry: at least |W|.
-    bias, bias_sizes
-        b, and the sizes of the summands that it is made of.
-    terms
-        How many float32 roundings a summand of an entry goes through, at most.
-    """
+    """W x + b."""
 
     weight: Tensor
+    """The matrix W, or the diagonal of a diagonal one."""
     sizes: Tensor
+    """Of the summands' factors, entry by entry: at least |W|."""
     bias: Tensor
     bias_sizes: Tensor
+    """b, and the sizes of the summands that it is made of."""
     terms: int
+    """How many float32 roundings a summand of an entry goes through, at most."""
 
     def back(self, rows: Tensor) -> Tensor:
         """Rows · W."""

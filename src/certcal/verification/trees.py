@@ -41,34 +41,7 @@ class CategorySplit:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Trees as arrays over all nodes.
-
-    Attributes
-    ----------
-    feature, threshold, missing_left, left, right
-        Of each node; the feature is -1 at leaves. A value goes left when it is at most the threshold; a missing one
-        goes where ``missing_left`` says.
-    values
-        Of each leaf, a column per class; one column for a raw binary score.
-    roots, group
-        First node of each tree, and the column that it adds to; -1 for all.
-    base
-        What is added to the sums.
-    categories
-        Nodes that split categories.
-    names
-        Of the features, as the model stores them; empty where it does not.
-    link
-        "logistic", "softmax" or "mean".
-    single
-        Whether features are rounded to float32 before they are compared.
-    unit
-        Unit roundoff of the library's sums and link.
-    truncated
-        Whether categories are cut to whole numbers before they are compared.
-    zero
-        The largest size of a value that counts as 0.
-    """
+    """Trees as arrays over all nodes."""
 
     description: str
     features: int
@@ -78,18 +51,30 @@ class Ensemble:
     missing_left: NDArray[np.bool_]
     left: Cells
     right: Cells
+    """Of each node; the feature is -1 at leaves. A value goes left when it is at most the threshold; a missing one goes
+    where ``missing_left`` says."""
     values: Floats
+    """Of each leaf, a column per class; one column for a raw binary score."""
     roots: Cells
     group: Cells
+    """First node of each tree, and the column that it adds to; -1 for all."""
     base: Floats
+    """What is added to the sums."""
     predict: Callable[[Floats], Any]
     link: str = "logistic"
+    """"logistic", "softmax" or "mean"."""
     single: bool = False
+    """Whether features are rounded to float32 before they are compared."""
     unit: float = DOUBLE
+    """Unit roundoff of the library's sums and link."""
     truncated: bool = False
+    """Whether categories are cut to whole numbers before they are compared."""
     zero: float = 0.0
+    """The largest size of a value that counts as 0."""
     categories: Mapping[int, CategorySplit] = field(default_factory=dict[int, CategorySplit])
+    """Nodes that split categories."""
     names: tuple[str, ...] = ()
+    """Of the features, as the model stores them; empty where it does not."""
 
     @cached_property
     def depth(self) -> int:

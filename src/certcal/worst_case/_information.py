@@ -52,28 +52,6 @@ class Information(
 ):
     """What of the information in confidences is certified to survive, over the certified samples.
 
-    Attributes
-    ----------
-    n, right
-        Number of certified samples, and of correct ones among them.
-    brier
-        Certified Brier score, or None when no sample is certified.
-    skill
-        1 - (certified Brier score) / uncertainty: above 0, the confidences as they are beat every constant.
-    best_skill
-        The same of the best non-decreasing map of the confidences: resolution / uncertainty. The map is fitted to these
-        very samples, so this is an optimistic figure for others.
-    miscalibration
-        How much of the certified Brier score a non-decreasing map can take away, at most.
-    resolution
-        How far below the best constant the best non-decreasing map comes, at least, whatever the confidences inside
-        the intervals.
-    uncertainty
-        Brier score of the best constant confidence.
-    of
-        What lies in the intervals: "confidences", or the "scores" of a binary task, whose outcomes are 1 or 0 and all
-        of whose samples count.
-
     Examples
     --------
     >>> found = information([0.5, 0.5, 0.1, 0.3], [0.9, 0.7, 0.4, 0.6], [1, 1, 0, 0])
@@ -86,13 +64,24 @@ class Information(
 
     n: int
     right: int
+    """Number of certified samples, and of correct ones among them."""
     brier: float | None
+    """Certified Brier score, or None when no sample is certified."""
     skill: CertifiedValue
+    """1 - (certified Brier score) / uncertainty: above 0, the confidences as they are beat every constant."""
     best_skill: CertifiedValue
+    """The same of the best non-decreasing map of the confidences: resolution / uncertainty. The map is fitted to these
+    very samples, so this is an optimistic figure for others."""
     miscalibration: CertifiedValue
+    """How much of the certified Brier score a non-decreasing map can take away, at most."""
     resolution: CertifiedValue
+    """How far below the best constant the best non-decreasing map comes, at least, whatever the confidences inside the
+    intervals."""
     uncertainty: CertifiedValue
+    """Brier score of the best constant confidence."""
     of: str = "confidences"
+    """What lies in the intervals: "confidences", or the "scores" of a binary task, whose outcomes are 1 or 0 and all of
+    whose samples count."""
 
     @property
     def finding(self) -> str:

@@ -47,29 +47,20 @@ MOST_POOLED_BINS = 2048
 
 @dataclass(frozen=True, eq=False)
 class PooledEnds:
-    """Limits of every sample's interval, and which of its ends are in a sum that is limited as well.
-
-    Attributes
-    ----------
-    lower, upper
-        Each interval lies within these.
-    end
-        -1 where the lower end may be in the sum, 1 where the upper end may be, 0 where neither is.
-    estimate, inner
-        Of that end: its estimate, and a limit of it from inside the interval.
-    sure
-        Whether it is in the sum for sure.
-    deviation
-        Σ (estimate - lower end) + Σ (upper end - estimate) over the ends in the sum is at most this.
-    """
+    """Limits of every sample's interval, and which of its ends are in a sum that is limited as well."""
 
     lower: Floats
     upper: Floats
+    """Each interval lies within these."""
     end: NDArray[np.int8]
+    """-1 where the lower end may be in the sum, 1 where the upper end may be, 0 where neither is."""
     estimate: Floats
     inner: Floats
+    """Of that end: its estimate, and a limit of it from inside the interval."""
     sure: Flags
+    """Whether it is in the sum for sure."""
     deviation: float
+    """Σ (estimate - lower end) + Σ (upper end - estimate) over the ends in the sum is at most this."""
 
     def flip(self, rows: Flags) -> PooledEnds:
         """Some samples, with confidences read as 1 minus what they are."""

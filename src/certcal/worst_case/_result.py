@@ -38,54 +38,37 @@ class WorstCase(
     kind="worst case",
     keys="name value text n extreme lower_end signs all_samples settings reached? sentence",
 ):
-    """The largest (or smallest) value of a metric over all confidences inside their intervals.
-
-    Attributes
-    ----------
-    name
-        The metric.
-    value
-        The extreme value, rounded outward: never below the largest, nor above the smallest, in exact arithmetic; but
-        where ``lower_end`` is given, that is rounded so, and this is the smallest that was found. Over the certified
-        samples when a mask was given.
-    signs
-        +1 or -1 per bin for the calibration error (is the bin's accuracy above its confidence?), else None.
-    n
-        Number of samples the value is over.
-    attain
-        Makes the witness and its bins when they are first asked for; None when the samples are gone.
-    extreme
-        "highest" or "lowest".
-    lower_end
-        A proved lower end when the value is not known exactly; equal to the value when it is.
-    all_samples
-        The same with uncertified samples free to be anything, when a mask was given.
-    settings
-        Bins and their closure.
-    stakes
-        Makes what :func:`population_bound` bets on when it is first asked for, or is it; None for other metrics.
-    correct
-        Makes the correctness that belongs to the witness when it is first asked for, or is it; None for metrics that
-        have no ``contributions``.
-    reached
-        What the witness has, where the value is a proved bound and not known to be exact; else None.
-    of
-        What lies in the intervals: "confidences", or the "scores" of a binary task.
-    """
+    """The largest (or smallest) value of a metric over all confidences inside their intervals."""
 
     name: str
+    """The metric."""
     value: float
+    """The extreme value, rounded outward: never below the largest, nor above the smallest, in exact arithmetic; but
+    where ``lower_end`` is given, that is rounded so, and this is the smallest that was found. Over the certified
+    samples when a mask was given."""
     n: int
+    """Number of samples the value is over."""
     signs: NDArray[np.int8] | None
+    """+1 or -1 per bin for the calibration error (is the bin's accuracy above its confidence?), else None."""
     attain: Callable[[], Attained] | None = field(repr=False)
+    """Makes the witness and its bins when they are first asked for; None when the samples are gone."""
     all_samples: WorstCase | None = None
+    """The same with uncertified samples free to be anything, when a mask was given."""
     extreme: str = "highest"
+    """"highest" or "lowest"."""
     lower_end: float | None = None
+    """A proved lower end when the value is not known exactly; equal to the value when it is."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Bins and their closure."""
     stakes: Callable[[], Limit] | Limit | None = field(default=None, repr=False)
+    """Makes what :func:`population_bound` bets on when it is first asked for, or is it; None for other metrics."""
     correct: Callable[[], NDArray[np.uint8]] | NDArray[np.uint8] | None = field(default=None, repr=False)
+    """Makes the correctness that belongs to the witness when it is first asked for, or is it; None for metrics that
+    have no ``contributions``."""
     reached: float | None = None
+    """What the witness has, where the value is a proved bound and not known to be exact; else None."""
     of: str = "confidences"
+    """What lies in the intervals: "confidences", or the "scores" of a binary task."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))
@@ -218,11 +201,6 @@ def _restore(values: dict[str, Any], attained: Attained | None) -> WorstCase:
 class CertifiedValue(PlainValues, kind="certified value", keys="name value text side n sentence"):
     """A number that follows from the intervals, with its text rounded to the safe side and its sentence.
 
-    Attributes
-    ----------
-    side
-        "lower" when the number is claimed as "at least", and rounded down; "upper" for "at most", rounded up.
-
     Examples
     --------
     >>> from certcal.worst_case import certify
@@ -236,3 +214,4 @@ class CertifiedValue(PlainValues, kind="certified value", keys="name value text 
     text: str
     sentence: str
     side: str = "lower"
+    """"lower" when the number is claimed as "at least", and rounded down; "upper" for "at most", rounded up."""

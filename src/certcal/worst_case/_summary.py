@@ -38,15 +38,6 @@ METRICS = ("brier_score", "nll", "calibration_error", "mce", "ks_error")
 class CertifiedRange:
     """What one metric can be when every confidence is anywhere inside its interval.
 
-    Attributes
-    ----------
-    worst
-        The largest value over the certified samples, or None when there is none.
-    worst_all
-        The largest value over all samples, with those that are not certified free to be anything.
-    best
-        The smallest value over the certified samples, or a bracket of it; None where no best case is known.
-
     Examples
     --------
     >>> ranges = certify([0.513, 0.217], [0.771, 0.433], [1, 0])["brier_score"]
@@ -55,8 +46,11 @@ class CertifiedRange:
     """
 
     worst: WorstCase | None
+    """The largest value over the certified samples, or None when there is none."""
     worst_all: WorstCase
+    """The largest value over all samples, with those that are not certified free to be anything."""
     best: WorstCase | None
+    """The smallest value over the certified samples, or a bracket of it; None where no best case is known."""
 
     def with_settings(self, more: Mapping[str, Any]) -> CertifiedRange:
         """The same with more settings in its sentences."""
@@ -115,27 +109,6 @@ class CertifiedRange:
 class CertifiedSummary(NotebookCard):
     """What intervals certify about a classifier on these samples, and about the population they were drawn from.
 
-    Attributes
-    ----------
-    n, n_certified
-        Number of samples, and of certified ones.
-    accuracy
-        Certified accuracy: the share of all samples that are certified and correct. Of a binary score the base rate.
-    information
-        What of the information in the confidences is certified to survive, over the certified samples: the certified
-        Brier score, taken apart, and a verdict.
-    ranges
-        Per metric ("brier_score", "nll", "calibration_error", "mce", "ks_error" and, if asked for, "equal_mass_error")
-        the worst case over the certified samples, the worst case over all, and the best case. ``summary["ks_error"]``
-        is short for one of them.
-    population, population_all
-        Bounds on the worst-case calibration error of the population: given that a sample is certified (None when none
-        is), and over all samples. Each holds with probability 1 - delta; both together with 1 - 2 delta.
-    settings
-        Bins, closure, delta and alpha.
-    binary
-        Whether it is of a binary score: outcomes are fixed, and no sample needs to be certified.
-
     Examples
     --------
     >>> certify([0.5, 0.25, 0], [0.75, 0.5, 1], [1, 0, 1], certified=[1, 1, 0])
@@ -146,13 +119,24 @@ class CertifiedSummary(NotebookCard):
 
     n: int
     n_certified: int
+    """Number of samples, and of certified ones."""
     accuracy: CertifiedValue
+    """Certified accuracy: the share of all samples that are certified and correct. Of a binary score the base rate."""
     information: Information
+    """What of the information in the confidences is certified to survive, over the certified samples: the certified
+    Brier score, taken apart, and a verdict."""
     ranges: Mapping[str, CertifiedRange]
+    """Per metric ("brier_score", "nll", "calibration_error", "mce", "ks_error" and, if asked for, "equal_mass_error")
+    the worst case over the certified samples, the worst case over all, and the best case. ``summary["ks_error"]`` is
+    short for one of them."""
     population: Bound | None
     population_all: Bound
+    """Bounds on the worst-case calibration error of the population: given that a sample is certified (None when none
+    is), and over all samples. Each holds with probability 1 - delta; both together with 1 - 2 delta."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Bins, closure, delta and alpha."""
     binary: bool = False
+    """Whether it is of a binary score: outcomes are fixed, and no sample needs to be certified."""
 
     @classmethod
     def of(

@@ -26,22 +26,6 @@ ASSIGNMENTS = ("uniform", "zeros", "ones", "valid")
 class AdmmSettings:
     """Parameters of one run; the defaults are the one-size-fits-all setting of appendix G.3.
 
-    Attributes
-    ----------
-    initial
-        Confidences to start from: "clean", "brier", "uniform" or "gaussian".
-    confidence_rate, assignment_rate
-        Learning rates of z and of a.
-    rho, rho_growth, rho_ceiling
-        First ρ, the factor it grows by in every step, and where it stops growing; the same for all five constraints.
-    gradient_clip
-        Largest entry of the gradient of a.
-    assignment
-        The first a: "uniform" for 1/M, "zeros", "ones", or "valid" for the bins of the first confidences. Appendix G.2
-        finds the first by far the best.
-    updates
-        Updates of a and z per step; appendix G.2 tries 1 to 3.
-
     Examples
     --------
     >>> AdmmSettings("brier").rho_growth
@@ -49,14 +33,21 @@ class AdmmSettings:
     """
 
     initial: str = "clean"
+    """Confidences to start from: "clean", "brier", "uniform" or "gaussian"."""
     confidence_rate: float = 0.001
     assignment_rate: float = 0.001
+    """Learning rates of z and of a."""
     rho: float = 0.01
     rho_growth: float = 1.004
     rho_ceiling: float = 10.0
+    """First ρ, the factor it grows by in every step, and where it stops growing; the same for all five constraints."""
     gradient_clip: float = 1.0
+    """Largest entry of the gradient of a."""
     assignment: str = "uniform"
+    """The first a: "uniform" for 1/M, "zeros", "ones", or "valid" for the bins of the first confidences. Appendix G.2
+    finds the first by far the best."""
     updates: int = 1
+    """Updates of a and z per step; appendix G.2 tries 1 to 3."""
 
     def __post_init__(self) -> None:
         choice(self.initial, STARTS, "initial")

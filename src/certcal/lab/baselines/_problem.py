@@ -115,31 +115,21 @@ def require_torch(what: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A feasible point of the worst-case program and its calibration error: a *lower* bound of the worst case.
-
-    Attributes
-    ----------
-    name
-        The method.
-    value
-        Plain calibration error of ``confidence``, with edges rounded to the type of the given intervals. The worst case
-        over the intervals is at least this.
-    confidence
-        One confidence per sample, inside its interval.
-    runs
-        Best value of every run of the method; ``value`` is the largest.
-    history
-        Per-step diagnostics of every run when they were asked for, else empty.
-    settings
-        Bins, their closure, and what the best run was set to.
-    """
+    """A feasible point of the worst-case program and its calibration error: a *lower* bound of the worst case."""
 
     name: str
+    """The method."""
     value: float
+    """Plain calibration error of ``confidence``, with edges rounded to the type of the given intervals. The worst case
+    over the intervals is at least this."""
     confidence: Floats
+    """One confidence per sample, inside its interval."""
     runs: tuple[float, ...]
+    """Best value of every run of the method; ``value`` is the largest."""
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    """Per-step diagnostics of every run when they were asked for, else empty."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Bins, their closure, and what the best run was set to."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "history", Frozen(self.history))

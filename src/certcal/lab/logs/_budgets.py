@@ -45,17 +45,6 @@ class SettingTable:
     draws agreed, of which some would not be with more draws: such values are too high rather than too low, and
     ``resolved`` is False for them.
 
-    Attributes
-    ----------
-    setting
-        Draws and alpha.
-    sigma
-        Standard deviation of the noise.
-    rows
-        Name, and the values at all radii.
-    own_draws
-        How many draws each was seen with.
-
     Examples
     --------
     >>> from certcal.lab.logs import compare
@@ -69,9 +58,13 @@ class SettingTable:
     """
 
     setting: Budget
+    """Draws and alpha."""
     sigma: float
+    """Standard deviation of the noise."""
     rows: tuple[tuple[str, ConvertedAccuracy], ...]
+    """Name, and the values at all radii."""
     own_draws: tuple[int, ...] = ()
+    """How many draws each was seen with."""
 
     @property
     def resolved(self) -> tuple[tuple[bool, ...], ...]:

@@ -25,25 +25,18 @@ class CertifiedCalibration(PlainValues, kind="certified calibration"):
 
     What is claimed of the samples holds where their certificates do; each may fail with probability ``alpha``, as with
     :func:`certcal.smoothing.certificates`.
-
-    Attributes
-    ----------
-    family, sigma
-        Which run.
-    radii
-        Smallest first.
-    summaries
-        Per radius: exact calibration error over the certified samples (None where there are none) and over all, Brier
-        score, skill and more.
-    alpha
-        Of one sample's certificate.
     """
 
     family: str
     sigma: float
+    """Which run."""
     radii: tuple[float, ...]
+    """Smallest first."""
     summaries: tuple[CertifiedSummary, ...]
+    """Per radius: exact calibration error over the certified samples (None where there are none) and over all, Brier
+    score, skill and more."""
     alpha: float
+    """Of one sample's certificate."""
 
 
 def certified_calibration(

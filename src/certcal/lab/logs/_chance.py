@@ -52,19 +52,6 @@ class Chance(PlainValues, kind="beyond chance", more="verdict sentence"):
     every p may be the lower one in P(p_A >= p) at some p, and at other numbers of draws. It is a statement about two
     networks, not about how they were trained.
 
-    Attributes
-    ----------
-    first, second
-        Names.
-    stretches
-        Where who is higher, from 1/2 on or around 0.9; empty if that is open at both.
-    n
-        Number of samples.
-    level
-        Probability with which any of this may be wrong.
-    draws
-        Number of votes that each share is out of, if it was given.
-
     Examples
     --------
     >>> found = chance("a", "b", [0.99] * 40 + [0.2] * 10, [0.8] * 45 + [0.2] * 5, level=0.05)
@@ -77,10 +64,15 @@ class Chance(PlainValues, kind="beyond chance", more="verdict sentence"):
 
     first: str
     second: str
+    """Names."""
     stretches: tuple[Stretch, ...]
+    """Where who is higher, from 1/2 on or around 0.9; empty if that is open at both."""
     n: int
+    """Number of samples."""
     level: float
+    """Probability with which any of this may be wrong."""
     draws: int | None = None
+    """Number of votes that each share is out of, if it was given."""
 
     @property
     def verdict(self) -> str:

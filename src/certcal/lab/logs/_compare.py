@@ -48,45 +48,31 @@ class Compared(
     keys="name sigma draws alpha n n_abstained certified_accuracy=curve certified_as_printed=printed.certified "
     "average_certified_radius=average distribution notes runs",
 ):
-    """One run or log in a comparison.
-
-    Attributes
-    ----------
-    name
-        Of the run.
-    sigma, draws, alpha
-        How it was certified; ``draws`` is the smallest and largest number per sample.
-    n, n_abstained
-        Samples, and those without a certificate.
-    curve
-        Certified accuracy; of a log by the fewest votes that its printed radii allow, so at least this.
-    printed
-        The same by a log's radii as printed: above ``curve`` where they were rounded up. Of a run, ``curve``.
-    steps
-        ``curve`` at every radius.
-    average
-        Average certified radius, with its warning; of a log by its radii as printed.
-    distribution
-        Of p_A.
-    notes
-        What a reader should know about a log.
-    runs
-        How many runs these are, taken together: then all shares are means over them.
-    """
+    """One run or log in a comparison."""
 
     name: str
+    """Of the run."""
     sigma: float
     draws: tuple[int, int]
     alpha: float
+    """How it was certified; ``draws`` is the smallest and largest number per sample."""
     n: int
     n_abstained: int
+    """Samples, and those without a certificate."""
     curve: AccuracyCurve
+    """Certified accuracy; of a log by the fewest votes that its printed radii allow, so at least this."""
     printed: AccuracyCurve
+    """The same by a log's radii as printed: above ``curve`` where they were rounded up. Of a run, ``curve``."""
     steps: AccuracySteps
+    """``curve`` at every radius."""
     average: AverageCertifiedRadius
+    """Average certified radius, with its warning; of a log by its radii as printed."""
     distribution: PaDistribution
+    """Of p_A."""
     notes: tuple[str, ...] = ()
+    """What a reader should know about a log."""
     runs: int = 1
+    """How many runs these are, taken together: then all shares are means over them."""
 
     @property
     def percents(self) -> tuple[str, ...]:
@@ -99,21 +85,14 @@ class Compared(
 
 @dataclass(frozen=True, eq=False)
 class RunFamily(PlainValues):
-    """One method at several noise levels.
-
-    Attributes
-    ----------
-    name
-        Of the method.
-    runs
-        Smallest σ first; a run's name is that of the method and σ.
-    best
-        Highest certified accuracy over σ at each radius.
-    """
+    """One method at several noise levels."""
 
     name: str
+    """Of the method."""
     runs: tuple[Compared, ...]
+    """Smallest σ first; a run's name is that of the method and σ."""
     best: BestCurve
+    """Highest certified accuracy over σ at each radius."""
 
     @property
     def sigmas(self) -> tuple[float, ...]:
@@ -130,26 +109,6 @@ class RunFamily(PlainValues):
 class Comparison(Result):
     """Runs and logs beside each other. Made by :func:`certcal.compare`.
 
-    Attributes
-    ----------
-    families
-        In the order given; of one run each unless they were named.
-    best
-        Whose certified accuracy is highest at each radius.
-    graphs
-        Who is better than whom. Of runs without families one graph of all; of families one per σ that at least two
-        have, and by the best over σ at each radius if any has several, or if no two have the same.
-    notes
-        What limits the comparison.
-    settings
-        Of families: certified accuracy at other budgets and levels, one table per setting and σ.
-    calibration
-        What is certified of confidences: of runs, since a log has none.
-    origins
-        File or folder of each run by the run's name, for those that were read from one.
-    repeats
-        Of families: where a method has several runs at a noise level, each of them.
-
     Examples
     --------
     >>> easy = VoteRecord.of([100, 20], 100, [1, 1], sigma=1.0, label=[0, 1], name="trivial")
@@ -162,13 +121,22 @@ class Comparison(Result):
     view: ClassVar[str] = "certcal.lab.logs.view"
 
     families: tuple[RunFamily, ...]
+    """In the order given; of one run each unless they were named."""
     best: BestCurve
+    """Whose certified accuracy is highest at each radius."""
     graphs: tuple[DominanceGraph, ...]
+    """Who is better than whom. Of runs without families one graph of all; of families one per σ that at least two have,
+    and by the best over σ at each radius if any has several, or if no two have the same."""
     notes: tuple[str, ...] = ()
+    """What limits the comparison."""
     settings: tuple[SettingTable, ...] = ()
+    """Of families: certified accuracy at other budgets and levels, one table per setting and σ."""
     calibration: tuple[CertifiedCalibration, ...] = ()
+    """What is certified of confidences: of runs, since a log has none."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """File or folder of each run by the run's name, for those that were read from one."""
     repeats: tuple[RepeatedRuns, ...] = ()
+    """Of families: where a method has several runs at a noise level, each of them."""
 
     def __repr__(self) -> str:
         radii = f"{len(self.at):,} {'radius' if len(self.at) == 1 else 'radii'}"

@@ -48,28 +48,6 @@ class Stretch(PlainValues):
 class Dominance(PlainValues, kind="dominance", more="sentence statement assumptions", without="everywhere"):
     """Which of two models is better in every setting, or that neither is.
 
-    Attributes
-    ----------
-    first, second
-        Names.
-    verdict
-        "first" or "second": that curve is nowhere below and somewhere above. "neither": they cross. "equal": the same
-        curve. "unclear": what a log leaves open would decide.
-    strict
-        The curve of the better one is above everywhere, not only nowhere below.
-    everywhere
-        It is above wherever the two are not both zero.
-    axis
-        "p_A", or "radius" when σ differs.
-    stretches
-        Where which curve is surely above.
-    draws, alpha
-        The setting that the verdict is about when σ differs, else None.
-    open_below
-        The verdict is about every p (or R) above this, since logs leave open what is below; None if it is about all.
-    unsettled
-        Of an unclear verdict: where what is printed leaves open who is ahead.
-
     Examples
     --------
     >>> from certcal.smoothing.robustness import VoteRecord
@@ -82,15 +60,25 @@ class Dominance(PlainValues, kind="dominance", more="sentence statement assumpti
 
     first: str
     second: str
+    """Names."""
     verdict: str
+    """"first" or "second": that curve is nowhere below and somewhere above. "neither": they cross. "equal": the same
+    curve. "unclear": what a log leaves open would decide."""
     strict: bool
+    """The curve of the better one is above everywhere, not only nowhere below."""
     axis: str
+    """"p_A", or "radius" when σ differs."""
     stretches: tuple[Stretch, ...]
+    """Where which curve is surely above."""
     draws: int | None = None
     alpha: float | None = None
+    """The setting that the verdict is about when σ differs, else None."""
     everywhere: bool = False
+    """It is above wherever the two are not both zero."""
     open_below: float | None = None
+    """The verdict is about every p (or R) above this, since logs leave open what is below; None if it is about all."""
     unsettled: tuple[Stretch, ...] = ()
+    """Of an unclear verdict: where what is printed leaves open who is ahead."""
 
     @property
     def edge(self) -> tuple[str, str] | None:

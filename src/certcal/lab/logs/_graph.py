@@ -47,21 +47,6 @@ class DominanceGraph(
 ):
     """Which of several methods are better than which in every setting.
 
-    Attributes
-    ----------
-    sigma
-        The noise level; None when each method has its best over several at each radius.
-    names
-        Of the methods, in the order given.
-    pairs
-        One verdict per pair.
-    averages
-        Average certified radius of each, for what it hides; empty for the best over noise levels.
-    chances
-        What of each pair's shares of votes, not of p_A itself, is beyond sampling error, all
-        pairs together except with the sum of their levels; empty for the best over noise levels, which is not a matter
-        of pairs of shares.
-
     Examples
     --------
     >>> from certcal.smoothing.robustness import VoteRecord
@@ -74,10 +59,16 @@ class DominanceGraph(
     """
 
     sigma: float | None
+    """The noise level; None when each method has its best over several at each radius."""
     names: tuple[str, ...]
+    """Of the methods, in the order given."""
     pairs: tuple[Dominance, ...]
+    """One verdict per pair."""
     averages: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Average certified radius of each, for what it hides; empty for the best over noise levels."""
     chances: tuple[Chance, ...] = ()
+    """What of each pair's shares of votes, not of p_A itself, is beyond sampling error, all pairs together except with
+    the sum of their levels; empty for the best over noise levels, which is not a matter of pairs of shares."""
 
     @property
     def edges(self) -> tuple[Edge, ...]:

@@ -41,41 +41,29 @@ class LogWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class CertificationLog:
-    """A certification log, with the votes that its radii stand for.
-
-    Attributes
-    ----------
-    path
-        The file.
-    sigma, n
-        As given.
-    alpha
-        The level the votes are recovered with: as claimed if it explains every radius, else the only round one that
-        does.
-    index, label, predicted
-        As in the file; predicted is -1 where the log abstained.
-    radii
-        As printed; NaN where abstained.
-    correct
-        Is the prediction right?
-    lowest, highest
-        Votes that fit: printed radii are rounded, so a few counts may. The same where the log gives the votes.
-    notes
-        What a reader should know, among it every warning.
-    """
+    """A certification log, with the votes that its radii stand for."""
 
     path: str
+    """The file."""
     sigma: float
     n: int
+    """As given."""
     alpha: float
+    """The level the votes are recovered with: as claimed if it explains every radius, else the only round one that
+    does."""
     index: NDArray[np.int64]
     label: NDArray[np.int64]
     predicted: NDArray[np.int64]
+    """As in the file; predicted is -1 where the log abstained."""
     radii: NDArray[np.float64]
+    """As printed; NaN where abstained."""
     correct: NDArray[np.bool_]
+    """Is the prediction right?"""
     lowest: NDArray[np.int64]
     highest: NDArray[np.int64]
+    """Votes that fit: printed radii are rounded, so a few counts may. The same where the log gives the votes."""
     notes: tuple[str, ...] = ()
+    """What a reader should know, among it every warning."""
 
     def __len__(self) -> int:
         return self.index.size

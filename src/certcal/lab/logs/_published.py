@@ -89,34 +89,24 @@ def _pair(line: str, place: str, number: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceLog:
-    """Certified lower bounds of confidences, as Kumar et al. (2020) publish them.
-
-    Attributes
-    ----------
-    path
-        The file.
-    radii
-        At which the bounds hold.
-    index, label, predicted
-        As in the file; predicted is -1 where the log abstained.
-    correct
-        Is the prediction right?
-    lower, plain
-        Bounds of the mean confidence (samples, radii), by its distribution and by its mean alone. Printed digits were
-        rounded to nearest, so half a unit of the last is taken off.
-    margins
-        Whether these are margins between the two largest, from -1 to 1, rather than confidences.
-    """
+    """Certified lower bounds of confidences, as Kumar et al. (2020) publish them."""
 
     path: str
+    """The file."""
     radii: tuple[float, ...]
+    """At which the bounds hold."""
     index: NDArray[np.int64]
     label: NDArray[np.int64]
     predicted: NDArray[np.int64]
+    """As in the file; predicted is -1 where the log abstained."""
     correct: NDArray[np.bool_]
+    """Is the prediction right?"""
     lower: NDArray[np.float64]
     plain: NDArray[np.float64]
+    """Bounds of the mean confidence (samples, radii), by its distribution and by its mean alone. Printed digits were
+    rounded to nearest, so half a unit of the last is taken off."""
     margins: bool
+    """Whether these are margins between the two largest, from -1 to 1, rather than confidences."""
 
     def __len__(self) -> int:
         return self.index.size

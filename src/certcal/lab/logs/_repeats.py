@@ -45,13 +45,6 @@ class RepeatedRuns:
     What spreads is everything that differs between the runs: seeds of training and of the noise. The samples are the
     same, so nothing is said of others.
 
-    Attributes
-    ----------
-    family, sigma
-        Which method, and its noise level.
-    runs
-        In the order given.
-
     Examples
     --------
     >>> from certcal.lab.logs import compare_families
@@ -64,7 +57,9 @@ class RepeatedRuns:
 
     family: str
     sigma: float
+    """Which method, and its noise level."""
     runs: tuple[Compared, ...]
+    """In the order given."""
 
     @property
     def average(self) -> Spread:

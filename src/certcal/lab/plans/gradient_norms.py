@@ -39,15 +39,6 @@ _MOST = 10_000_000
 class NormGroup:
     """Gradient norms of the easy samples, or of the hard ones.
 
-    Attributes
-    ----------
-    count
-        How many samples.
-    mean
-        Of their norms; None without samples.
-    standard_error
-        Of that mean, over the choice of the samples; None with fewer than two.
-
     Examples
     --------
     >>> NormGroup.of(np.array([1.0, 3.0]))
@@ -55,8 +46,11 @@ class NormGroup:
     """
 
     count: int
+    """How many samples."""
     mean: float | None
+    """Of their norms; None without samples."""
     standard_error: float | None
+    """Of that mean, over the choice of the samples; None with fewer than two."""
 
     @classmethod
     def of(cls, norms: Floats) -> NormGroup:
@@ -75,44 +69,20 @@ class NormGroup:
 
 @dataclass(frozen=True)
 class NormBox:
-    """Gradient norms of the samples in one bin of p_A.
-
-    Attributes
-    ----------
-    low, high
-        Ends of the bin, of which it holds the lower one; the last bin holds both.
-    count
-        How many samples.
-    quantiles
-        Of their norms, at 5, 25, 50, 75 and 95 per cent; None without samples.
-    """
+    """Gradient norms of the samples in one bin of p_A."""
 
     low: float
     high: float
+    """Ends of the bin, of which it holds the lower one; the last bin holds both."""
     count: int
+    """How many samples."""
     quantiles: tuple[float, float, float, float, float] | None
+    """Of their norms, at 5, 25, 50, 75 and 95 per cent; None without samples."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GradientNorms:
     """Norms of the gradients that single samples give a method's loss: estimates, not guarantees.
-
-    Attributes
-    ----------
-    method
-        Whose loss.
-    sigma
-        Of the noise.
-    draws
-        From how many noisy copies p_A is estimated.
-    index
-        Which samples of the data, ascending.
-    p_a
-        Share of the noisy copies of each sample that the network gives its true label.
-    norms
-        ℓ2 norm of each sample's gradient with respect to all trained weights.
-    plain
-        The same with Gaussian noise as it was drawn, for a method that attacks its noise; else None.
 
     Examples
     --------
@@ -123,12 +93,19 @@ class GradientNorms:
     """
 
     method: str
+    """Whose loss."""
     sigma: float
+    """Of the noise."""
     draws: int
+    """From how many noisy copies p_A is estimated."""
     index: NDArray[np.int64]
+    """Which samples of the data, ascending."""
     p_a: Floats
+    """Share of the noisy copies of each sample that the network gives its true label."""
     norms: Floats
+    """ℓ2 norm of each sample's gradient with respect to all trained weights."""
     plain: Floats | None = None
+    """The same with Gaussian noise as it was drawn, for a method that attacks its noise; else None."""
 
     def __len__(self) -> int:
         return self.p_a.size

@@ -28,15 +28,6 @@ UNBINNED = ("ks_error", "kde_ece", "mmce", "nll", "brier_score")
 class Battery:
     """Measurements of one model before and after temperature scaling, on the same test split.
 
-    Attributes
-    ----------
-    before, after
-        The measurements.
-    temperature
-        Fitted on the validation split, which the measurements do not use.
-    out_of_distribution
-        One AUROC per data set that was given.
-
     Examples
     --------
     >>> import numpy as np
@@ -51,8 +42,11 @@ class Battery:
 
     before: Measurements
     after: Measurements
+    """The measurements."""
     temperature: float
+    """Fitted on the validation split, which the measurements do not use."""
     out_of_distribution: tuple[Estimate, ...] = ()
+    """One AUROC per data set that was given."""
 
     def to_row(self) -> dict[str, float]:
         """Flat names such as ``pre_ece_15`` and ``post_ks_error``, accuracy and temperature included."""

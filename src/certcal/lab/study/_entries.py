@@ -30,25 +30,6 @@ _NEEDED = {"predictions": "the path of each file, from the manifest's folder", "
 class Entry:
     """A model's predictions on one data set, and what is known about the model.
 
-    Attributes
-    ----------
-    model
-        Its name.
-    predictions
-        With logits or probabilities; or the file that holds them. None for a model that has none, whose row then
-        says so.
-    data, split
-        On what the predictions were made. A model has one entry for each.
-    given
-        Columns of your own: sizes, operations, robustness. Numbers or texts.
-    out_of_distribution
-        Files of predictions on other data sets, or confidences there, by name; each gives the AUROC of telling the
-        two apart. Labels are not needed.
-    reason
-        Why there are no predictions.
-    folder
-        What the names of files are relative to; the current folder when empty.
-
     Examples
     --------
     >>> entry = Entry("resnet", "predictions/resnet.npz", data="cifar10", given={"depth": 18})
@@ -62,13 +43,22 @@ class Entry:
     """
 
     model: str
+    """Its name."""
     predictions: Predictions | str | os.PathLike[str] | None
+    """With logits or probabilities; or the file that holds them. None for a model that has none, whose row then says
+    so."""
     data: str = DATA
     split: str = SPLIT
+    """On what the predictions were made. A model has one entry for each."""
     given: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Columns of your own: sizes, operations, robustness. Numbers or texts."""
     out_of_distribution: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Files of predictions on other data sets, or confidences there, by name; each gives the AUROC of telling the two
+    apart. Labels are not needed."""
     reason: str = ""
+    """Why there are no predictions."""
     folder: str | os.PathLike[str] = ""
+    """What the names of files are relative to; the current folder when empty."""
 
     def __post_init__(self) -> None:
         for name, value in zip(KEYS, self.key, strict=True):

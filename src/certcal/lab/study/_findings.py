@@ -32,25 +32,18 @@ class Finding:
     The interval says how the number would vary with other models of the kind; it is an estimate, not a guarantee.
     It comes from resampling models, except for shares of models, whose interval is the exact binomial one (the note
     says so). Test samples are taken as given.
-
-    Attributes
-    ----------
-    name
-        What was computed, in words.
-    value, low, high
-        The number and its interval; NaN where it cannot be had, and then ``note`` says why.
-    n
-        Models that it was computed from.
-    note
-        A caution, or why there is no number.
     """
 
     name: str
+    """What was computed, in words."""
     value: float
     low: float
     high: float
+    """The number and its interval; NaN where it cannot be had, and then ``note`` says why."""
     n: int
+    """Models that it was computed from."""
     note: str = ""
+    """A caution, or why there is no number."""
 
     @classmethod
     def undefined(cls, name: str, n: int, note: str) -> Finding:
@@ -193,33 +186,22 @@ Chart = Matrix | BoxPlots | ScatterPlot | Lines | FindingTable
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The answer to one of the questions, for this population.
-
-    Attributes
-    ----------
-    number
-        Its place among the seven questions of the benchmark study.
-    question
-        As asked there.
-    answer
-        One or two sentences with the numbers in them; why there is none when ``findings`` is empty.
-    findings
-        The numbers, each with its interval.
-    charts
-        What to draw.
-    cautions
-        What the reader should know before believing it, such as that there are few models.
-    published
-        What the benchmark study found, for comparison.
-    """
+    """The answer to one of the questions, for this population."""
 
     number: int
+    """Its place among the seven questions of the benchmark study."""
     question: str
+    """As asked there."""
     answer: str
+    """One or two sentences with the numbers in them; why there is none when ``findings`` is empty."""
     findings: tuple[Finding, ...] = ()
+    """The numbers, each with its interval."""
     charts: tuple[Chart, ...] = ()
+    """What to draw."""
     cautions: tuple[str, ...] = ()
+    """What the reader should know before believing it, such as that there are few models."""
     published: str = ""
+    """What the benchmark study found, for comparison."""
 
 
 @dataclass

@@ -21,44 +21,25 @@ _TABLE = (".parquet", ".pq")
 
 @dataclass(frozen=True)
 class DatasetMedians:
-    """The models of a data set and split, by the middle one of each measurement.
-
-    Attributes
-    ----------
-    data, split
-        On what they were measured.
-    models, failed
-        How many there are, and how many of them failed.
-    bins
-        Number of bins of the ECE: the measured one nearest to 15; None when there is none.
-    accuracy, before, after
-        Medians of accuracy and of ECE before and after temperature scaling; NaN where there are none.
-    """
+    """The models of a data set and split, by the middle one of each measurement."""
 
     data: str
     split: str
+    """On what they were measured."""
     models: int
     failed: int
+    """How many there are, and how many of them failed."""
     bins: int | None
+    """Number of bins of the ECE: the measured one nearest to 15; None when there is none."""
     accuracy: float
     before: float
     after: float
+    """Medians of accuracy and of ECE before and after temperature scaling; NaN where there are none."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudyOverview(Result):
     """What a table of a study holds: medians per data set, and the rows that failed.
-
-    Attributes
-    ----------
-    table
-        The table.
-    medians
-        One entry per data set and split, in the order of the table.
-    source
-        Name of its file.
-    notes
-        Sentences that are good to know, such as how many rows have left the table.
 
     Examples
     --------
@@ -70,9 +51,13 @@ class StudyOverview(Result):
     forms: ClassVar[Sequence[str]] = (*Result.forms, *_TABLE)
 
     table: StudyTable
+    """The table."""
     medians: Sequence[DatasetMedians]
+    """One entry per data set and split, in the order of the table."""
     source: str = "table"
+    """Name of its file."""
     notes: Sequence[str] = field(default=())
+    """Sentences that are good to know, such as how many rows have left the table."""
 
     @property
     def failures(self) -> list[tuple[str, str, str, str]]:

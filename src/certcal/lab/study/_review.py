@@ -51,21 +51,6 @@ class StudyReviewSettings:
 class StudyReview(Result):
     """What a population of models says about calibration and how it is measured.
 
-    Attributes
-    ----------
-    answers
-        To the seven questions, in their order.
-    charts
-        What belongs to no question: the whole matrices, the ranking by harmonic calibration score.
-    models, datasets, split, failed
-        What was reviewed, and how many rows had failed.
-    settings
-        Metric, bins, resamples, level and seed of the review.
-    cautions
-        What concerns every answer: few models, duplicates, few test samples, what the intervals leave out.
-    source
-        Name of the file, or what was reviewed.
-
     Examples
     --------
     >>> answer = Answer(1, "Does it transfer?", "Hardly.", (Finding("a and b", 0.25, 0.125, 0.5, 9),))
@@ -80,14 +65,20 @@ class StudyReview(Result):
     view: ClassVar[str] = "certcal.lab.study.review_view"
 
     answers: tuple[Answer, ...]
+    """To the seven questions, in their order."""
     charts: tuple[Chart, ...]
+    """What belongs to no question: the whole matrices, the ranking by harmonic calibration score."""
     models: int
     datasets: tuple[str, ...]
     split: str
     failed: int
+    """What was reviewed, and how many rows had failed."""
     settings: Mapping[str, Any]
+    """Metric, bins, resamples, level and seed of the review."""
     cautions: tuple[str, ...] = ()
+    """What concerns every answer: few models, duplicates, few test samples, what the intervals leave out."""
     source: str = "table"
+    """Name of the file, or what was reviewed."""
 
     def __iter__(self) -> Iterator[Answer]:
         return iter(self.answers)

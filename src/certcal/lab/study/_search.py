@@ -33,33 +33,23 @@ _OPTIMISM = (
 
 @dataclass(frozen=True)
 class SearchRow:
-    """What one method found for one objective.
-
-    Attributes
-    ----------
-    objective, method
-        Who searched for what; the method "best" is the best architecture that there is, which no search can beat.
-    mean, spread
-        Mean and standard deviation of each shown number over the repeats (NaN for a single one).
-    regret, regret_spread
-        How far the objective of what was found is from the best in the table that was searched, never below 0.
-    judged_regret
-        The same by the judge's numbers and its own best; NaN without a judge.
-    hits
-        In how many repeats the best was found.
-    architectures
-        What was found, and how often, most often first.
-    """
+    """What one method found for one objective."""
 
     objective: str
     method: str
+    """Who searched for what; the method "best" is the best architecture that there is, which no search can beat."""
     mean: dict[str, float]
     spread: dict[str, float]
+    """Mean and standard deviation of each shown number over the repeats (NaN for a single one)."""
     regret: float
     regret_spread: float
+    """How far the objective of what was found is from the best in the table that was searched, never below 0."""
     judged_regret: float
+    """The same by the judge's numbers and its own best; NaN without a judge."""
     hits: int
+    """In how many repeats the best was found."""
     architectures: dict[str, int]
+    """What was found, and how often, most often first."""
 
     @property
     def sentence(self) -> str:
@@ -72,21 +62,6 @@ class SearchRow:
 @dataclass(frozen=True, eq=False, repr=False)
 class StudySearch(Result):
     """Searches side by side, in the layout of Tao et al.'s (2024) Table 1.
-
-    Attributes
-    ----------
-    rows
-        One per objective and method, in the order in which they were asked for.
-    oracle
-        One per objective: the best architecture that there is.
-    shown
-        Names of the numbers of each row.
-    notes
-        What the reader should know.
-    settings
-        Data, split, budget, repeats, seed, and by what it was judged.
-    source
-        Name of the file, or what was searched.
 
     Examples
     --------
@@ -103,11 +78,17 @@ class StudySearch(Result):
     view: ClassVar[str] = "certcal.lab.study.search_view"
 
     rows: tuple[SearchRow, ...]
+    """One per objective and method, in the order in which they were asked for."""
     oracle: tuple[SearchRow, ...]
+    """One per objective: the best architecture that there is."""
     shown: tuple[str, ...]
+    """Names of the numbers of each row."""
     notes: tuple[str, ...]
+    """What the reader should know."""
     settings: Mapping[str, Any]
+    """Data, split, budget, repeats, seed, and by what it was judged."""
     source: str = "table"
+    """Name of the file, or what was searched."""
 
     def __repr__(self) -> str:
         sizes = [counted(self.settings["architectures"], "architecture"), counted(len(self.oracle), "objective")]

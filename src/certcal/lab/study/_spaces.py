@@ -39,11 +39,6 @@ class Cell:
 
     Every node is the sum of what its incoming edges make of earlier nodes; the last one is the output.
 
-    Attributes
-    ----------
-    operations
-        One per edge, in the order 0→1, 0→2, 1→2, 0→3, 1→3, 2→3.
-
     Examples
     --------
     >>> cell = Cell.parse("|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|nor_conv_1x1~2|")
@@ -54,6 +49,7 @@ class Cell:
     """
 
     operations: tuple[str, ...]
+    """One per edge, in the order 0→1, 0→2, 1→2, 0→3, 1→3, 2→3."""
 
     def __post_init__(self) -> None:
         if len(self.operations) != len(EDGES):

@@ -23,21 +23,6 @@ _HEIGHT = 0.8
 class Synthetic:
     """Scores that are uniform on [0, 1] and outcomes that are 1 with probability η(s).
 
-    Attributes
-    ----------
-    name
-        What the miscalibration is like.
-    formula
-        η as text.
-    eta
-        η as a function of an array of scores.
-    calibration_error
-        E|s - η(s)|, exactly.
-    variation
-        A number that the total variation of η does not exceed.
-    lipschitz
-        A number that the slope of η does not exceed.
-
     Examples
     --------
     >>> import numpy as np
@@ -48,11 +33,17 @@ class Synthetic:
     """
 
     name: str
+    """What the miscalibration is like."""
     formula: str
+    """η as text."""
     eta: Callable[[Floats], Floats]
+    """η as a function of an array of scores."""
     calibration_error: float
+    """E|s - η(s)|, exactly."""
     variation: float
+    """A number that the total variation of η does not exceed."""
     lipschitz: float
+    """A number that the slope of η does not exceed."""
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.uint8]]:
         """Independent scores and outcomes."""

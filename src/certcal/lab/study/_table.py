@@ -81,14 +81,6 @@ def is_own(name: str) -> bool:
 class StudyTable(NotebookCard):
     """Measurements of many models on one or more data sets.
 
-    Attributes
-    ----------
-    columns
-        Arrays of one length by name: texts as objects, numbers as float64, NaN where there is none. ``n`` counts the
-        samples that a row was measured on, ``n_validation`` those that its temperature was fitted on.
-    settings
-        How the measurements were made (bins, validation share, seed), as far as that is known.
-
     Examples
     --------
     >>> table = StudyTable.of({"model": ["a", "b"], "data": ["digits"] * 2, "pre_ece_15": [0.1, 0.2], "depth": [2, 3]})
@@ -97,7 +89,10 @@ class StudyTable(NotebookCard):
     """
 
     columns: Mapping[str, NDArray[Any]]
+    """Arrays of one length by name: texts as objects, numbers as float64, NaN where there is none. ``n`` counts the
+    samples that a row was measured on, ``n_validation`` those that its temperature was fitted on."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """How the measurements were made (bins, validation share, seed), as far as that is known."""
 
     @classmethod
     def of(cls, columns: Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> StudyTable:
@@ -304,26 +299,18 @@ def stack(tables: Sequence[StudyTable]) -> StudyTable:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """A table with columns of another one, and what did not fit.
-
-    Attributes
-    ----------
-    table
-        The rows of the first table, in their order.
-    added, left_out
-        Columns of the other one that were taken, and those that the first has itself.
-    matched, unmatched
-        Rows of the first table that found their row in the other, and those that did not and are empty there.
-    unused
-        Rows of the other table that nothing asked for.
-    """
+    """A table with columns of another one, and what did not fit."""
 
     table: StudyTable
+    """The rows of the first table, in their order."""
     added: tuple[str, ...]
     left_out: tuple[str, ...]
+    """Columns of the other one that were taken, and those that the first has itself."""
     matched: int
     unmatched: int
+    """Rows of the first table that found their row in the other, and those that did not and are empty there."""
     unused: int
+    """Rows of the other table that nothing asked for."""
 
 
 @names_wrong_types

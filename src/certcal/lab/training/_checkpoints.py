@@ -223,7 +223,9 @@ def opened(path: Path, worker: StepWorker, inputs: Inputs, test: Inputs | None) 
         elif other is not None and not _nothing_learnt(path):
             raise InputError(f"{path}: holds a training run with {other}; choose another folder, or pass what it had")
         if other is not None:
-            write_durably(path / RECIPE, _record_bytes({**what, "versions": _versions(device_name(str(worker.device)))}))
+            write_durably(
+                path / RECIPE, _record_bytes({**what, "versions": _versions(device_name(str(worker.device)))})
+            )
         yield RunFolder(path)
 
 

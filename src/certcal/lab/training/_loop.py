@@ -45,38 +45,27 @@ class Diverged(InputError):
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """Where training is, after a step.
-
-    Attributes
-    ----------
-    epoch, epochs
-        The epoch, from 0, out of how many.
-    batch, batches
-        Steps done of this epoch, out of how many.
-    loss, accuracy
-        Mean over this epoch so far, on the inputs as they were trained on: noisy and perturbed.
-    samples
-        Processed since this call of ``train`` began.
-    seconds
-        Since this call began.
-    sigma, epsilon, learning_rate
-        Of this epoch.
-    line
-        What was written down about the epoch, after its last step; else None.
-    """
+    """Where training is, after a step."""
 
     epoch: int
     epochs: int
+    """The epoch, from 0, out of how many."""
     batch: int
     batches: int
+    """Steps done of this epoch, out of how many."""
     loss: float
     accuracy: float
+    """Mean over this epoch so far, on the inputs as they were trained on: noisy and perturbed."""
     samples: int
+    """Processed since this call of ``train`` began."""
     seconds: float
+    """Since this call began."""
     sigma: float
     epsilon: float
     learning_rate: float
+    """Of this epoch."""
     line: dict[str, Any] | None = None
+    """What was written down about the epoch, after its last step; else None."""
 
     @property
     def share(self) -> float:
@@ -86,37 +75,26 @@ class TrainingProgress:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained network.
-
-    Attributes
-    ----------
-    network
-        In evaluation mode.
-    recipe
-        What it was trained with.
-    history
-        One table per epoch: epoch, loss and accuracy on the inputs as trained on, sigma, epsilon, learning_rate,
-        samples, seconds, and with test data test_accuracy, test_ece, test_noisy_accuracy, test_noisy_ece. For a method
-        that selects samples also kept (the share that has a weight above 0), largest_weight, and lost_classes if all
-        samples of some class were left out.
-    folder
-        Where checkpoints are, or None.
-    file
-        The model there that :func:`certcal.models.load` takes (of a network of your own, as ``weights`` with the
-        network's name), or None.
-    seconds
-        That this call took.
-    resumed
-        The step at which this call went on, 0 if it began.
-    """
+    """A trained network."""
 
     network: nn.Module
+    """In evaluation mode."""
     recipe: Recipe
+    """What it was trained with."""
     history: list[dict[str, Any]]
+    """One table per epoch: epoch, loss and accuracy on the inputs as trained on, sigma, epsilon, learning_rate,
+    samples, seconds, and with test data test_accuracy, test_ece, test_noisy_accuracy, test_noisy_ece. For a method that
+    selects samples also kept (the share that has a weight above 0), largest_weight, and lost_classes if all samples of
+    some class were left out."""
     folder: Path | None
+    """Where checkpoints are, or None."""
     file: Path | None
+    """The model there that :func:`certcal.models.load` takes (of a network of your own, as ``weights`` with the
+    network's name), or None."""
     seconds: float
+    """That this call took."""
     resumed: int
+    """The step at which this call went on, 0 if it began."""
 
     def __repr__(self) -> str:
         last = self.history[-1]

@@ -35,56 +35,6 @@ class Recipe:
 
     :func:`certcal.lab.training.recipe` fills in the published numbers of a method. Epochs are counted from 0.
 
-    Attributes
-    ----------
-    method
-        One of :data:`certcal.lab.training.METHODS`.
-    sigma
-        Standard deviation σ of the noise, in the units of the inputs; 0 trains the network itself.
-    epsilon, norm, box
-        Where adversaries may go; see :class:`certcal.attacks.Ball`.
-    draws
-        Draws V of the noise per sample.
-    attack_steps, attack_scale
-        T and v of the adversary, whose steps have length 2vε/T.
-    bins
-        Of the calibration error that adversaries attack.
-    rho, rho_growth, assignment_rate
-        Of the ADMM in ``acce-act``; None for the adversary's own.
-    mix
-        η of ``acce-act-star`` and ``exact-act-star``: share of the cross entropy in the loss.
-    loss
-        ``"smoothed"`` for the cross entropy of the average over the draws, ``"draws"`` for the average of the draws',
-        or an :class:`Objective` of your own.
-    epochs, batch
-        Passes over the data, and the largest number of samples per step. An epoch's samples are shared evenly among as
-        few steps as that allows.
-    pieces
-        Into how many parts a batch is cut. Adversaries and batch normalisation see one piece at a time, gradients are
-        added in the order of the pieces; so this changes the result, and the number of processes does not.
-    learning_rate, milestones, decay
-        The learning rate is multiplied by ``decay`` at the beginning of each of the epochs in ``milestones``.
-    momentum, weight_decay, optimiser
-        As in torch; ``"adam"`` ignores the momentum.
-    sigma_warmup, epsilon_delay, epsilon_warmup
-        Epochs over which σ rises, during which ε is 0, and over which it then rises; see
-        :mod:`certcal.lab.training`'s schedules.
-    precision
-        Of the forward and backward passes, those of the adversaries included; logarithms and weights are float32. In
-        ``"float16"`` the loss is scaled, and a step whose gradients overflow is left out.
-    augment
-        What happens to the images of a batch before noise and adversary: ``"crop"`` shifts each by up to 4 pixels in
-        each direction, ``"flip"`` mirrors half of them left to right, ``"crop+flip"`` does both.
-        ``"resized-crop+flip"`` enlarges a part of each, with 8 to 100 % of its area, as is usual for ImageNet.
-    seed
-        Of everything random.
-    own
-        The constants that only this method has (see :func:`certcal.lab.training.constants_of`), by name or as the
-        method's own class; None for a method without any. What is left out has its default.
-    adversary
-        Another adversary than the method's: ``"smoothadv"``, ``"brier"``, ``"acce"``, ``"ece"``, ``"exact"``, or a
-        :class:`certcal.attacks.Adversary` of your own. None for the method's.
-
     Examples
     --------
     >>> Recipe("gaussian", sigma=0.5, epochs=3).learning_rate
@@ -96,36 +46,64 @@ class Recipe:
     """
 
     method: str
+    """One of :data:`certcal.lab.training.METHODS`."""
     sigma: float = 0.0
+    """Standard deviation σ of the noise, in the units of the inputs; 0 trains the network itself."""
     epsilon: float = 0.0
     norm: Norm = "l2"
     box: tuple[float, float] | None = (0.0, 1.0)
+    """Where adversaries may go; see :class:`certcal.attacks.Ball`."""
     draws: int = 1
+    """Draws V of the noise per sample."""
     attack_steps: int = 4
     attack_scale: float = 1.0
+    """T and v of the adversary, whose steps have length 2vε/T."""
     bins: int = 15
+    """Of the calibration error that adversaries attack."""
     rho: float | None = None
     rho_growth: float | None = None
     assignment_rate: float | None = None
+    """Of the ADMM in ``acce-act``; None for the adversary's own."""
     mix: float = 0.9
+    """η of ``acce-act-star`` and ``exact-act-star``: share of the cross entropy in the loss."""
     loss: Loss | Any = "smoothed"
+    """``"smoothed"`` for the cross entropy of the average over the draws, ``"draws"`` for the average of the draws', or
+    an :class:`Objective` of your own."""
     epochs: int = 10
     batch: int = 256
+    """Passes over the data, and the largest number of samples per step. An epoch's samples are shared evenly among as
+    few steps as that allows."""
     pieces: int = 1
+    """Into how many parts a batch is cut. Adversaries and batch normalisation see one piece at a time, gradients are
+    added in the order of the pieces; so this changes the result, and the number of processes does not."""
     learning_rate: float = 0.1
     milestones: tuple[int, ...] = ()
     decay: float = 0.1
+    """The learning rate is multiplied by ``decay`` at the beginning of each of the epochs in ``milestones``."""
     momentum: float = 0.9
     weight_decay: float = 1e-4
     optimiser: Optimiser = "sgd"
+    """As in torch; ``"adam"`` ignores the momentum."""
     sigma_warmup: int = 0
     epsilon_delay: int = 0
     epsilon_warmup: int = 0
+    """Epochs over which σ rises, during which ε is 0, and over which it then rises; see :mod:`certcal.lab.training`'s
+    schedules."""
     precision: Precision = "float32"
+    """Of the forward and backward passes, those of the adversaries included; logarithms and weights are float32. In
+    ``"float16"`` the loss is scaled, and a step whose gradients overflow is left out."""
     augment: Augment = "none"
+    """What happens to the images of a batch before noise and adversary: ``"crop"`` shifts each by up to 4 pixels in
+    each direction, ``"flip"`` mirrors half of them left to right, ``"crop+flip"`` does both. ``"resized-crop+flip"``
+    enlarges a part of each, with 8 to 100 % of its area, as is usual for ImageNet."""
     seed: int = 0
+    """Of everything random."""
     own: Any = None
+    """The constants that only this method has (see :func:`certcal.lab.training.constants_of`), by name or as the
+    method's own class; None for a method without any. What is left out has its default."""
     adversary: Any = None
+    """Another adversary than the method's: ``"smoothadv"``, ``"brier"``, ``"acce"``, ``"ece"``, ``"exact"``, or a
+    :class:`certcal.attacks.Adversary` of your own. None for the method's."""
 
     def __post_init__(self) -> None:
         method = method_named(self.method)

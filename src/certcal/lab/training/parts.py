@@ -114,47 +114,31 @@ def selected(weights: Tensor, labels: Tensor) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What an objective sees of a piece.
-
-    Attributes
-    ----------
-    target
-        The network in training mode, with the piece's noise.
-    clean, labels
-        The samples.
-    found
-        What the adversary made of them; the clean inputs themselves without one.
-    moment
-        The numbers of the epoch.
-    generator
-        For this piece, for objectives that are random themselves; of the network's device, where that has generators.
-    scouted
-        What the method's scout found out with the network fixed; None without one.
-    """
+    """What an objective sees of a piece."""
 
     target: Target
+    """The network in training mode, with the piece's noise."""
     clean: Tensor
     labels: Tensor
+    """The samples."""
     found: Found
+    """What the adversary made of them; the clean inputs themselves without one."""
     moment: Moment
+    """The numbers of the epoch."""
     generator: torch.Generator
+    """For this piece, for objectives that are random themselves; of the network's device, where that has generators."""
     scouted: Any = None
+    """What the method's scout found out with the network fixed; None without one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """An objective's answer.
-
-    Attributes
-    ----------
-    loss
-        One number, the mean over the piece, with its history.
-    log_probabilities
-        (n, classes), from which the accuracy that is logged is taken.
-    """
+    """An objective's answer."""
 
     loss: Tensor
+    """One number, the mean over the piece, with its history."""
     log_probabilities: Tensor
+    """(n, classes), from which the accuracy that is logged is taken."""
 
 
 class Objective(Protocol):

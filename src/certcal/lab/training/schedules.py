@@ -24,20 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Moment:
-    """The numbers in force during an epoch.
-
-    Attributes
-    ----------
-    epoch
-        Counted from 0.
-    sigma, epsilon, learning_rate
-        After warm-ups and decay.
-    """
+    """The numbers in force during an epoch."""
 
     epoch: int
+    """Counted from 0."""
     sigma: float
     epsilon: float
     learning_rate: float
+    """After warm-ups and decay."""
 
 
 def moment(recipe: Recipe, epoch: int) -> Moment:

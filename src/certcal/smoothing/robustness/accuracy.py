@@ -34,17 +34,6 @@ WARNING = (
 class AccuracyCurve(PlainValues, kind="certified accuracy", more="values texts"):
     """Certified accuracy at several radii, as whole numbers of samples.
 
-    Attributes
-    ----------
-    name
-        Of the run.
-    at
-        Radii, in increasing order.
-    certified
-        How many samples are certified and correct at each.
-    n
-        How many samples there are, abstentions included.
-
     Examples
     --------
     >>> curve = certified_accuracy([0.3, 0.8, 0.4], [1, 1, 0], at=[0.25, 0.5])
@@ -53,9 +42,13 @@ class AccuracyCurve(PlainValues, kind="certified accuracy", more="values texts")
     """
 
     name: str
+    """Of the run."""
     at: tuple[float, ...]
+    """Radii, in increasing order."""
     certified: tuple[int, ...]
+    """How many samples are certified and correct at each."""
     n: int
+    """How many samples there are, abstentions included."""
 
     @property
     def fractions(self) -> tuple[Fraction, ...]:
@@ -92,13 +85,6 @@ class AccuracyCurve(PlainValues, kind="certified accuracy", more="values texts")
 class AccuracySteps:
     """Certified accuracy at every radius: a falling staircase, known exactly since the radius of every sample is.
 
-    Attributes
-    ----------
-    radii
-        Where it falls, in increasing order.
-    shares
-        At each of them, which is what holds after the one before up to and including its own; beyond the last, 0.
-
     Examples
     --------
     >>> steps = AccuracySteps.of([0.3, 0.8, 0.4], [1, 1, 0])
@@ -107,7 +93,9 @@ class AccuracySteps:
     """
 
     radii: NDArray[np.float64]
+    """Where it falls, in increasing order."""
     shares: NDArray[np.float64]
+    """At each of them, which is what holds after the one before up to and including its own; beyond the last, 0."""
 
     @classmethod
     def of(cls, radii: Any, correct: Any, *, abstained: Any = None) -> AccuracySteps:
@@ -160,22 +148,6 @@ class BestCurve(PlainValues, kind="best certified accuracy", more="values texts"
 class AverageCertifiedRadius(PlainValues, kind="average certified radius", more="sentence"):
     """Mean certified radius, abstained and wrong samples counting zero. Kept for comparison with published tables.
 
-    Attributes
-    ----------
-    name
-        Of the run.
-    value
-        The mean.
-    n
-        Number of samples.
-    top_tenth
-        Share of the sum that comes from the tenth of the samples with the largest radii; NaN when the sum is 0.
-    trivial
-        What a classifier that always answers the most frequent label would score at the same σ, draws and α, when
-        these are known.
-    as_printed
-        Whether the radii are those that a log prints, rounded to nearest.
-
     Examples
     --------
     >>> average = average_certified_radius([0.2, 1.0, float("nan"), 0.6], [1, 1, 1, 0])
@@ -184,11 +156,18 @@ class AverageCertifiedRadius(PlainValues, kind="average certified radius", more=
     """
 
     name: str
+    """Of the run."""
     value: float
+    """The mean."""
     n: int
+    """Number of samples."""
     top_tenth: float
+    """Share of the sum that comes from the tenth of the samples with the largest radii; NaN when the sum is 0."""
     trivial: float | None = None
+    """What a classifier that always answers the most frequent label would score at the same σ, draws and α, when these
+    are known."""
     as_printed: bool = False
+    """Whether the radii are those that a log prints, rounded to nearest."""
 
     @property
     def sentence(self) -> str:

@@ -30,18 +30,6 @@ MOST_DRAWS = 2**53
 class ConvertedAccuracy(PlainValues, kind="converted certified accuracy", more="sentence"):
     """Certified accuracy to be expected at another budget, level or radius.
 
-    Attributes
-    ----------
-    at
-        Radii.
-    p
-        The smallest share of votes that certifies each; above 1 when no number of votes does.
-    lower, upper
-        What the accuracy would be: equal when the distribution is known exactly, a bracket when it is known at points
-        or through rounded radii.
-    draws, alpha
-        The budget and level asked about.
-
     Examples
     --------
     >>> from certcal.smoothing.robustness import VoteRecord
@@ -52,11 +40,16 @@ class ConvertedAccuracy(PlainValues, kind="converted certified accuracy", more="
     """
 
     at: NDArray[np.float64]
+    """Radii."""
     p: NDArray[np.float64]
+    """The smallest share of votes that certifies each; above 1 when no number of votes does."""
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
+    """What the accuracy would be: equal when the distribution is known exactly, a bracket when it is known at points or
+    through rounded radii."""
     draws: int
     alpha: float
+    """The budget and level asked about."""
 
     @property
     def sentence(self) -> str:
@@ -100,38 +93,20 @@ class Convertible(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PaCurve(PlainValues, kind="curve of p_A"):
-    """P(p_A >= p) at some p: falling steps, each share holding from the p before it up to its own.
-
-    Attributes
-    ----------
-    p
-        In increasing order, from 1/2 to 1.
-    lower, upper
-        The lowest and the highest share that fit; the same in a run.
-    thinned
-        Whether steps were left out. A share then holds at its own p, and before it the true one may be higher.
-    """
+    """P(p_A >= p) at some p: falling steps, each share holding from the p before it up to its own."""
 
     p: NDArray[np.float64]
+    """In increasing order, from 1/2 to 1."""
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
+    """The lowest and the highest share that fit; the same in a run."""
     thinned: bool
+    """Whether steps were left out. A share then holds at its own p, and before it the true one may be higher."""
 
 
 @dataclass(frozen=True, eq=False)
 class PaDistribution(Convertible):
     """The empirical distribution of p_A over the samples of a run or log.
-
-    Attributes
-    ----------
-    name
-        Of the run.
-    sigma
-        Standard deviation of the noise.
-    low, high
-        Sorted point estimates of p_A: the lowest and the highest that fit what is known. The same in a run.
-    open_to
-        The largest p that samples of unknown class may reach: up to there the curve is open. 0 where all are known.
 
     Examples
     --------
@@ -144,10 +119,14 @@ class PaDistribution(Convertible):
     """
 
     name: str
+    """Of the run."""
     sigma: float
+    """Standard deviation of the noise."""
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    """Sorted point estimates of p_A: the lowest and the highest that fit what is known. The same in a run."""
     open_to: float = 0.0
+    """The largest p that samples of unknown class may reach: up to there the curve is open. 0 where all are known."""
 
     @classmethod
     def of(cls, source: Any, name: str = "") -> PaDistribution:
@@ -274,15 +253,6 @@ class PaDistribution(Convertible):
 class PaPoints(Convertible, PlainValues, kind="points of the distribution of p_A"):
     """The distribution of p_A where a published curve of certified accuracies gives it: at one p per radius.
 
-    Attributes
-    ----------
-    sigma
-        Standard deviation of the noise.
-    p
-        Probabilities in increasing order.
-    share
-        P(p_A >= p).
-
     Examples
     --------
     >>> published = from_curve([0.0, 0.5, 1.0], [0.657, 0.428, 0.220], sigma=0.5, n=100_000, alpha=0.001)
@@ -291,8 +261,11 @@ class PaPoints(Convertible, PlainValues, kind="points of the distribution of p_A
     """
 
     sigma: float
+    """Standard deviation of the noise."""
     p: NDArray[np.float64]
+    """Probabilities in increasing order."""
     share: NDArray[np.float64]
+    """P(p_A >= p)."""
 
     def survival(self, p: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """P(p_A >= p) as a bracket: the share falls with p, so it lies between those at the neighbouring points.

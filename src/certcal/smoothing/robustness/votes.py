@@ -27,23 +27,6 @@ class VoteRecord:
     In a run the two are equal. In a log they differ by what the rounding of printed radii hides, and where the log
     abstained the class itself is unknown: the sample may have been wrong (p_A counts as zero) or had too few votes.
 
-    Attributes
-    ----------
-    name
-        Of the run.
-    sigma
-        Standard deviation of the noise.
-    index, label
-        Which sample, and its true class.
-    correct
-        Whether the chosen class is the label; False where a log does not say.
-    draws
-        Draws per sample.
-    lowest, highest
-        Votes.
-    unknown
-        Samples of which a log does not say which class was chosen.
-
     Examples
     --------
     >>> record = VoteRecord.of([100, 90, 55], 100, [1, 1, 0], sigma=1.0, name="toy")
@@ -52,14 +35,21 @@ class VoteRecord:
     """
 
     name: str
+    """Of the run."""
     sigma: float
+    """Standard deviation of the noise."""
     index: NDArray[np.int64]
     label: NDArray[np.int64]
+    """Which sample, and its true class."""
     correct: NDArray[np.bool_]
+    """Whether the chosen class is the label; False where a log does not say."""
     draws: NDArray[np.int64]
+    """Draws per sample."""
     lowest: NDArray[np.int64]
     highest: NDArray[np.int64]
+    """Votes."""
     unknown: NDArray[np.bool_]
+    """Samples of which a log does not say which class was chosen."""
 
     def __len__(self) -> int:
         return self.correct.size
