@@ -69,7 +69,7 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> listed({"bins": 15, "closed": "left"})
+    >>> settings_text({"bins": 15, "closed": "left"})
     'bins=15, closed=left'
     """
     return ", ".join(f"{key}={value}" for key, value in settings.items())

@@ -66,7 +66,7 @@ def named_axis(names: Sequence[str], label: str = "") -> Axis:
 
     Examples
     --------
-    >>> named(["a", "b"]).ticks
+    >>> named_axis(["a", "b"]).ticks
     ((0.5, 'a'), (1.5, 'b'))
     """
     return Axis(0.0, float(max(1, len(names))), tuple((i + 0.5, name) for i, name in enumerate(names)), label)

@@ -76,7 +76,7 @@ def notebook_frame(report: Report) -> str:
 
     Examples
     --------
-    >>> framed(Report("How many?", [])).startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+    >>> notebook_frame(Report("How many?", [])).startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
     True
     """
     return element(
