@@ -313,7 +313,7 @@ def describe(calibrator: Any) -> str:
     Examples
     --------
     >>> from certcal.calibrators import CertifiedIsotonic
-    >>> repr(CertifiedIsotonic(0.5)), described(CertifiedIsotonic(0.5))
+    >>> repr(CertifiedIsotonic(0.5)), describe(CertifiedIsotonic(0.5))
     ('CertifiedIsotonic()', 'CertifiedIsotonic(tradeoff=0.5)')
     """
     name = type(calibrator).__name__
