@@ -252,7 +252,7 @@ class Result(PlainValues, ABC):
         """
         choice(form, tuple(self.forms), "form")
         if form in PICTURES:
-            return import_module("certcal.report.mpl").rendered(self.plot(), form.lstrip("."))
+            return import_module("certcal.report.mpl").figure_bytes(self.plot(), form.lstrip("."))
         if form not in NUMBERS:
             return self.report(**options).to_bytes(form)
         told = {name: options[name] for name in ("require", "provenance") if name in options}
