@@ -19,7 +19,7 @@ from certcal.attacks.sphere import sphere_attack
 from certcal.data import Inputs
 from certcal.lab.training import Moment, Recipe, SelectionWarning, read_log, recipe, train
 from certcal.lab.training.acr import EasyFirst, EasySamples, SphereNoise, label_votes, radius_weights
-from certcal.lab.training.parts import GaussianNoise, Look, lost_classes, selected
+from certcal.lab.training.parts import GaussianNoise, SelectionContext, lost_classes, selection_record
 from tests.training.digits import Stopped, data, network, numbers, same_weights, small, stop_at
 
 # --- slow twins: by bisection, from sums of binomials ---------------------------------------------------------------
@@ -57,7 +57,7 @@ def tuned(**changes):
 def look_at(net, epoch, samples=500, sigma=0.4):
     some = data(samples)
     inputs, labels = torch.tensor(some.inputs), torch.tensor(some.labels)
-    return Look(Target(net), inputs, labels, Moment(epoch, sigma, 0.0, 0.1), 0)
+    return SelectionContext(Target(net), inputs, labels, Moment(epoch, sigma, 0.0, 0.1), 0)
 
 
 @pytest.mark.parametrize(("draws", "alpha", "floor"), [(16, 0.1, 0.75), (16, 0.1, 0.561078), (50, 0.01, 0.6)])
@@ -141,8 +141,8 @@ def test_no_sample_left_is_one_sentence(learned):
 def test_the_log_tells_classes_that_are_lost_from_those_that_were_never_there():
     labels, weights = torch.tensor([0, 0, 2, 2, 5, 5]), torch.tensor([1.0, 0.0, 0.0, 0.0, 3.0, 1.0])
     assert lost_classes(weights, labels) == [2]
-    assert selected(weights, labels) == {"kept": 0.5, "largest_weight": 3.0, "lost_classes": [2]}
-    assert selected(torch.ones(6), labels) == {"kept": 1.0, "largest_weight": 1.0}
+    assert selection_record(weights, labels) == {"kept": 0.5, "largest_weight": 3.0, "lost_classes": [2]}
+    assert selection_record(torch.ones(6), labels) == {"kept": 1.0, "largest_weight": 1.0}
 
 
 def test_noise_is_gaussian_before_the_beginning_and_attacked_from_it_on(learned):

@@ -12,7 +12,15 @@ from torch import nn
 from certcal import InputError
 from certcal.data import Inputs
 from certcal.lab.training import recipe, train
-from certcal.lab.training._augment import AREA, AUGMENTATIONS, PADDING, RATIO, augment_images, moves, parts
+from certcal.lab.training._augment import (
+    AREA,
+    AUGMENTATIONS,
+    PADDING,
+    RATIO,
+    augment_images,
+    crop_windows,
+    shifts_and_flips,
+)
 from tests.training.digits import Modern, Stopped, data, network, numbers, same_weights, small, stop_at
 
 IMAGES = torch.arange(1, 1 + 50 * 2 * 5 * 7, dtype=torch.float32).reshape(50, 2, 5, 7)
@@ -35,7 +43,9 @@ def slow(image, down, right, mirrored, fill):
 @pytest.mark.parametrize("fill", [0.0, 0.25])
 def test_images_are_moved_as_a_slow_twin_moves_them(augment, fill):
     found = augment_images(IMAGES, INDEX, augment, seed=3, step=7, fill=fill).numpy()
-    for image, before, down, right, mirrored in zip(found, IMAGES.numpy(), *moves(INDEX.numpy(), 3, 7), strict=True):
+    for image, before, down, right, mirrored in zip(
+        found, IMAGES.numpy(), *shifts_and_flips(INDEX.numpy(), 3, 7), strict=True
+    ):
         if "crop" not in augment:
             down = right = PADDING
         for channel, original in zip(image, before, strict=True):
@@ -60,7 +70,7 @@ def enlarged(image, top, left, tall, wide):
 
 def test_parts_are_enlarged_as_a_slow_twin_enlarges_them():
     found = augment_images(IMAGES, INDEX, "resized-crop+flip", seed=3, step=7).numpy()
-    chosen, (_, _, mirrored) = parts(INDEX.numpy(), 3, 7, 5, 7), moves(INDEX.numpy(), 3, 7)
+    chosen, (_, _, mirrored) = crop_windows(INDEX.numpy(), 3, 7, 5, 7), shifts_and_flips(INDEX.numpy(), 3, 7)
     for image, before, part, mirror in zip(found, IMAGES.numpy(), chosen, mirrored, strict=True):
         for channel, original in zip(image, before, strict=True):
             expected = enlarged(original, *part)
@@ -68,7 +78,7 @@ def test_parts_are_enlarged_as_a_slow_twin_enlarges_them():
 
 
 def test_parts_lie_inside_the_image_with_the_published_areas_and_ratios():
-    top, left, tall, wide = parts(np.arange(20_000), 0, 0, 40, 60).T
+    top, left, tall, wide = crop_windows(np.arange(20_000), 0, 0, 40, 60).T
     assert min(top.min(), left.min()) >= 0
     assert max((top + tall).max(), (left + wide).max()) <= 1 + 1e-12
     whole = (tall == 1) & (wide == 1)  # nothing fitted
@@ -81,12 +91,12 @@ def test_parts_lie_inside_the_image_with_the_published_areas_and_ratios():
     small = area < 0.3  # such a part fits in every shape, so it is drawn at once
     assert abs(np.log(ratio[small]).mean()) < 0.01
     assert abs(np.corrcoef([top / np.maximum(1 - tall, 1e-9), left / np.maximum(1 - wide, 1e-9)])[0, 1]) < 0.02
-    assert parts(np.arange(5), 0, 1, 40, 60).tolist() != parts(np.arange(5), 0, 0, 40, 60).tolist()
-    assert (parts(np.arange(500), 0, 0, 4, 400)[:, 2:] == 1).all(axis=1).any()  # a strip, in which few parts fit
+    assert crop_windows(np.arange(5), 0, 1, 40, 60).tolist() != crop_windows(np.arange(5), 0, 0, 40, 60).tolist()
+    assert (crop_windows(np.arange(500), 0, 0, 4, 400)[:, 2:] == 1).all(axis=1).any()  # a strip, in which few parts fit
 
 
 def test_every_shift_is_equally_likely_and_half_of_the_images_are_mirrored():
-    down, right, mirrored = moves(np.arange(81_000), 0, 0)
+    down, right, mirrored = shifts_and_flips(np.arange(81_000), 0, 0)
     counts = np.bincount(down * 9 + right, minlength=81)
     assert counts.size == 81
     assert ((counts - 1000) ** 2 / 1000).sum() < 124.8  # the 99.9 % quantile of chi-squared with 80 degrees
@@ -95,8 +105,8 @@ def test_every_shift_is_equally_likely_and_half_of_the_images_are_mirrored():
 
 
 def test_a_sample_moves_otherwise_in_another_step_or_by_another_seed_and_alike_in_any_piece():
-    here = moves(INDEX.numpy(), 3, 7)
-    for other in (moves(INDEX.numpy(), 3, 8), moves(INDEX.numpy(), 4, 7)):
+    here = shifts_and_flips(INDEX.numpy(), 3, 7)
+    for other in (shifts_and_flips(INDEX.numpy(), 3, 8), shifts_and_flips(INDEX.numpy(), 4, 7)):
         assert all((one != another).mean() > 0.2 for one, another in zip(here, other, strict=True))
     for augment in ("crop+flip", "resized-crop+flip"):
         whole = augment_images(IMAGES, INDEX, augment, 3, 7)

@@ -42,13 +42,13 @@ def target(weights=WEIGHTS):
     return Target(lambda batch: batch @ weights, noise=NOISE)
 
 
-def seek(scout=WorseNoise(0.25, 4), moment=NOW):  # noqa: B008
-    return scout(target(), INPUTS, LABELS, moment, torch.Generator())
+def seek(search=WorseNoise(0.25, 4), moment=NOW):  # noqa: B008
+    return search(target(), INPUTS, LABELS, moment, torch.Generator())
 
 
-def view(weights, scouted, seed=7):
+def view(weights, search_result, seed=7):
     generator = torch.Generator().manual_seed(seed)
-    return View(target(weights), INPUTS, LABELS, Found(INPUTS), NOW, generator, scouted)
+    return View(target(weights), INPUTS, LABELS, Found(INPUTS), NOW, generator, search_result)
 
 
 def naive(weights, sought, kept, weight):
@@ -211,7 +211,7 @@ def test_its_parts_are_noise_the_search_and_the_loss():
     parts = parts_of(made)
     assert parts.adversary is None
     assert parts.objective == made.own
-    assert parts.scout == WorseNoise(0.1, 3, 0.5, "linf")
+    assert parts.inner_search == WorseNoise(0.1, 3, 0.5, "linf")
 
 
 def test_training_with_several_draws_learns_and_resumes_to_the_same_bits(tmp_path):

@@ -10,7 +10,7 @@ import torch
 
 from certcal.attacks import Found, Target
 from certcal.lab.training import Moment, View, recipe
-from certcal.lab.training._smoothmix import Ends, FreeAdversary, SmoothMix, smoothmix_loss
+from certcal.lab.training._smoothmix import FreeAdversary, MixEndpoints, SmoothMix, smoothmix_loss
 from certcal.lab.training.parts import parts_of
 from tests.training.views import finite_slopes, slopes
 
@@ -35,9 +35,9 @@ def seek(own, steps=3, box=None, moment=LATE):
     return FreeAdversary(own, steps, box)(target(), INPUTS, LABELS, moment, torch.Generator())
 
 
-def view(weights, scouted, moment=LATE, seed=7):
+def view(weights, search_result, moment=LATE, seed=7):
     generator = torch.Generator().manual_seed(seed)
-    return View(target(weights), INPUTS, LABELS, Found(INPUTS), moment, generator, scouted)
+    return View(target(weights), INPUTS, LABELS, Found(INPUTS), moment, generator, search_result)
 
 
 def naive(weights, near, far, shares, weight):
@@ -136,7 +136,7 @@ def test_both_the_weight_and_the_first_step_rise_during_the_warm_up():
     assert torch.allclose((ends.near - INPUTS).norm(dim=1), torch.full((6,), 0.2, dtype=torch.float64))
     assert [own.share(Moment(epoch, 0.5, 0.0, 0.1)) for epoch in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
     assert SmoothMix(mixed_warmup=0).share(early) == 1.0
-    ends = Ends(INPUTS, ends.far)
+    ends = MixEndpoints(INPUTS, ends.far)
     losses = [own(view(WEIGHTS, ends, Moment(epoch, 0.5, 0.0, 0.1))).loss.item() for epoch in (0, 1, 3)]
     assert losses[2] - losses[1] == pytest.approx(2 * (losses[1] - losses[0]))
     assert losses[1] > losses[0]
@@ -161,7 +161,7 @@ def test_extreme_outputs_give_finite_losses_and_gradients(outputs):
     inputs, labels = torch.tensor([[1.0, -1.0], [1.0, -1.0]]), torch.tensor([0, 1])
     seen = Target(network, outputs, torch.zeros(2, 2, 2))
     ends = FreeAdversary(SmoothMix(), 2, None)(seen, inputs.clone(), labels, LATE, torch.Generator())
-    ends = Ends(ends.near, -ends.far)
+    ends = MixEndpoints(ends.near, -ends.far)
     loss = SmoothMix()(View(seen, inputs, labels, Found(inputs), LATE, torch.Generator(), ends)).loss
     assert finite_slopes(loss, weights)
 
@@ -171,4 +171,4 @@ def test_its_parts_are_noise_the_search_and_the_loss():
     parts = parts_of(made)
     assert parts.adversary is None
     assert parts.objective == made.own
-    assert parts.scout == FreeAdversary(made.own, 3, (-1.0, 2.0))
+    assert parts.inner_search == FreeAdversary(made.own, 3, (-1.0, 2.0))

@@ -16,7 +16,7 @@ from certcal import InputError
 from certcal._base.progress import SILENT
 from certcal.cli.progress import APART_SECONDS, Waiting
 from certcal.data import Inputs, Parts, Rows, read_split
-from certcal.lab.train import _classes, _LoopProgress, samples_kept
+from certcal.lab.train import _count_classes, _LoopProgress, samples_kept
 from certcal.lab.training import recipe
 from certcal.lab.training import train as run
 from certcal.models.networks import MLP, by_name
@@ -88,8 +88,8 @@ def test_test_data_can_be_given_and_names_make_classes() -> None:
     data = Inputs.from_arrays(np.zeros((4, 2)), [0, 1, 2, 0], ("a", "b", "c"))
     parts, name = open_parts(data, {**ASKED, "test": (np.ones((3, 2)), [0, 1, 1]), "limit": 2})
     assert (len(parts.train), len(parts.test), name) == (2, 3, "data")
-    assert _classes(parts) == 3
-    assert _classes(Parts("x", "x", Inputs.from_arrays(np.zeros((2, 2)), [0, 4]), None)) == 5
+    assert _count_classes(parts) == 3
+    assert _count_classes(Parts("x", "x", Inputs.from_arrays(np.zeros((2, 2)), [0, 4]), None)) == 5
 
 
 def test_small_data_are_brought_into_memory_and_large_ones_stay_on_the_disk(

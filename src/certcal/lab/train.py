@@ -348,10 +348,10 @@ def train(
             raise InputError("a recipe and changes are given; change the recipe with dataclasses.replace")
         chosen = method
     else:
-        chosen = _recipe(method, start, preset, inputs, changes)
+        chosen = _make_recipe(method, start, preset, inputs, changes)
     network: Any = model
     if isinstance(model, str):
-        network = by_name(model, inputs.inputs.shape[1:], _classes(parts), seed=chosen.seed)
+        network = by_name(model, inputs.inputs.shape[1:], _count_classes(parts), seed=chosen.seed)
     tell = _LoopProgress(progress, len(inputs))
     trained = run(
         network,
@@ -361,7 +361,7 @@ def train(
         test=parts.test,
         start=start,
         judge=judge,
-        soft=_soft(soft, limit),
+        soft=_read_soft_labels(soft, limit),
         outputs=outputs,
         device=device,
         progress=tell,
@@ -374,7 +374,7 @@ def train(
     return Training(trained, called, name, len(inputs), tested, digests)
 
 
-def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes: dict[str, Any]) -> Recipe:
+def _make_recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes: dict[str, Any]) -> Recipe:
     from certcal.lab.training import recipe
 
     for name in method_named(method).unused:
@@ -392,7 +392,7 @@ def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes
     )
 
 
-def _soft(soft: Any, limit: int | None) -> Any:
+def _read_soft_labels(soft: Any, limit: int | None) -> Any:
     """Soft labels from a file, those of the first so many samples."""
     if isinstance(soft, str | os.PathLike):
         import numpy as np
@@ -420,8 +420,7 @@ def _check_start(start: Any, argument: str = "start") -> None:
     raise InputError(f"{path} is {what}", argument=argument, remedy=remedy)
 
 
-def _classes(parts: Parts) -> int:
-    """As many as there are names or labels."""
+def _count_classes(parts: Parts) -> int:
     labels = [int(part.labels.max()) + 1 for part in (parts.train, parts.test) if part is not None]
     return max(2, len(parts.train.class_names), *labels)
 

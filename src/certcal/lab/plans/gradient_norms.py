@@ -20,9 +20,9 @@ from certcal.data import Inputs
 from certcal.lab.training import Recipe
 from certcal.lab.training.acr import SphereNoise, label_votes
 from certcal.lab.training.parts import TrainingParts, parts_of
-from certcal.lab.training.prepare import fitted
+from certcal.lab.training.prepare import prepare_worker
 from certcal.lab.training.schedules import finest, generator_of, moment
-from certcal.lab.training.step import StepWorker, read, some_of
+from certcal.lab.training.step import StepWorker, select_inputs, to_numbers
 from certcal.models.devices import resolve, torch_threads
 from certcal.models.protocol import Outputs
 
@@ -263,7 +263,7 @@ def gradient_norms(
         whole_number(each, 1, _MOST, name, remedy) for each, name in ((samples, "samples"), (draws, "draws"))
     )
     seed = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
-    worker = fitted(network, inputs, recipe, outputs=outputs, device=resolve(device))
+    worker = prepare_worker(network, inputs, recipe, outputs=outputs, device=resolve(device))
     if recipe.together:
         raise InputError(
             f"{recipe.method} attacks a whole batch together, so that one sample has no loss of its own; compare "
@@ -292,7 +292,7 @@ def _choose_samples(count: int, samples: int, seed: int) -> Tensor:
 def _p_a(worker: StepWorker, index: Tensor, draws: int, seed: int) -> Floats:
     target = Target(worker.network.eval(), worker.outputs)
     generator = generator_of("gradient norms: votes", seed, device=worker.device)
-    inputs, labels = some_of(worker.inputs, index), worker.labels[index]
+    inputs, labels = select_inputs(worker.inputs, index), worker.labels[index]
     with torch.no_grad():
         votes = label_votes(target, inputs, labels, worker.recipe.sigma, draws, generator)
     return votes.numpy().astype(np.float64) / draws
@@ -313,7 +313,7 @@ def _norms(
             generator = generator_of("gradient norms: noise", seed, int(sample), device=worker.device)
             judged = worker.loss(parts, now, *worker.samples(sample[None], None), generator, dropout=None)
             squares = [each.to(kind).square().sum() for each in worker.gradients(judged)]
-            norms[way, place] = math.sqrt(sum(read(torch.stack(squares))))
+            norms[way, place] = math.sqrt(sum(to_numbers(torch.stack(squares))))
         if not np.isfinite(norms[:, place]).all():
             raise InputError(
                 f"the gradient of inputs[{int(sample)}] is not finite; pass a network with finite weights and outputs"

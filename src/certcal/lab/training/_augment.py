@@ -29,9 +29,9 @@ def augment_images(images: Tensor, index: Tensor, augment: str, seed: int, step:
     """
     if augment == "none":
         return images
-    down, right, mirrored = moves(index.numpy(), seed, step)
+    down, right, mirrored = shifts_and_flips(index.numpy(), seed, step)
     if "resized" in augment:
-        images = _enlarge(images, parts(index.numpy(), seed, step, images.shape[-2], images.shape[-1]))
+        images = _enlarge(images, crop_windows(index.numpy(), seed, step, images.shape[-2], images.shape[-1]))
     elif "crop" in augment:
         rows, columns = (torch.as_tensor(each).to(images.device) for each in (down, right))
         height, width = images.shape[-2:]
@@ -45,22 +45,22 @@ def augment_images(images: Tensor, index: Tensor, augment: str, seed: int, step:
     return images
 
 
-def moves(
+def shifts_and_flips(
     index: NDArray[np.int64], seed: int, step: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Where each sample's window begins, from 0 to 2·PADDING down and right, and whether it is mirrored."""
-    words = _words(index, seed_of("augment", seed, step))
+    words = _splitmix64(index, seed_of("augment", seed, step))
     places = [(words >> np.uint64(shift) & np.uint64(0xFFFFFF)) * np.uint64(2 * PADDING + 1) for shift in (0, 24)]
     down, right = ((place >> np.uint64(24)).astype(np.int64) for place in places)
     return down, right, words >> np.uint64(63) == 1
 
 
-def parts(index: NDArray[np.int64], seed: int, step: int, height: int, width: int) -> NDArray[np.float64]:
+def crop_windows(index: NDArray[np.int64], seed: int, step: int, height: int, width: int) -> NDArray[np.float64]:
     """Of each sample the part that fills the image: top, left, height and width, as shares of the image's."""
     rounds = [seed_of("resize", seed, step, which) for which in range(4)]
     # A row of attempts per sample: area, shape, and where the part lies.
     each = index[:, None] * ATTEMPTS + np.arange(ATTEMPTS)
-    area, shape, down, right = (_words(each, begun).astype(np.float64) / 2.0**64 for begun in rounds)
+    area, shape, down, right = (_splitmix64(each, begun).astype(np.float64) / 2.0**64 for begun in rounds)
     low, high = (np.log(limit) for limit in RATIO)
     ratio = np.exp(low + (high - low) * shape) * (height / width)  # of the shares
     area = AREA[0] + (AREA[1] - AREA[0]) * area
@@ -81,7 +81,7 @@ def _enlarge(images: Tensor, chosen: NDArray[np.float64]) -> Tensor:
     return functional.grid_sample(flat, places, padding_mode="border", align_corners=False).reshape(images.shape)
 
 
-def _words(index: NDArray[np.int64], begun: int) -> NDArray[np.uint64]:
+def _splitmix64(index: NDArray[np.int64], begun: int) -> NDArray[np.uint64]:
     """SplitMix64 of numbers, beginning at a place."""
     words = index.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(begun)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -78,7 +78,7 @@ def perturbed_cross_entropy(logits: Tensor, outcomes: Tensor, bandwidth: float, 
     >>> round(perturbed_cross_entropy(logits, torch.tensor([1, 0, 1]), 2**-6).item(), 4)
     0.3622
     """
-    margin, y = _binary(logits, outcomes)
+    margin, y = _as_binary(logits, outcomes)
     # 1 - S is the score 1 - s perturbed, because the kernel is symmetric; its logit is minus that of s.
     score = torch.sigmoid(wide(torch.where(y, margin, -margin)))
     return -expected_log_score(score, bandwidth, nodes=nodes).mean().to(margin)
@@ -122,7 +122,7 @@ def near_pair_margin(logits: Tensor, outcomes: Tensor, bandwidth: float) -> Tens
     0.7089
     """
     h = positive(bandwidth, "bandwidth")
-    z, y = _binary(logits, outcomes)
+    z, y = _as_binary(logits, outcomes)
     score = torch.sigmoid(z.detach())
     near = (score[y].unsqueeze(1) - score[~y].unsqueeze(0)).abs() < 2 * h
     first, second = torch.nonzero(near, as_tuple=True)
@@ -131,7 +131,7 @@ def near_pair_margin(logits: Tensor, outcomes: Tensor, bandwidth: float) -> Tens
     return functional.softplus(2 * h - (z[y][first] - z[~y][second])).mean()
 
 
-def _binary(logits: Tensor, outcomes: Tensor) -> tuple[Tensor, Tensor]:
+def _as_binary(logits: Tensor, outcomes: Tensor) -> tuple[Tensor, Tensor]:
     """One logit per sample, and which samples are positive."""
     if logits.ndim == 2 and logits.shape[1] == 2:
         logits = logits[:, 1] - logits[:, 0]
@@ -158,7 +158,7 @@ def _binary(logits: Tensor, outcomes: Tensor) -> tuple[Tensor, Tensor]:
 _LEAST = 1e-10
 
 
-class _OfConfidences(Constants):
+class _ConfidenceLoss(Constants):
     """A loss of the classifier's own probabilities, averaged over the draws where there is noise."""
 
     def parts(self, recipe: Recipe) -> TrainingParts:
@@ -176,7 +176,7 @@ class _OfConfidences(Constants):
 
 
 @dataclass(frozen=True)
-class FocalLoss(_OfConfidences, method="focal"):
+class FocalLoss(_ConfidenceLoss, method="focal"):
     """Mean of -(1 - p_y)^γ log p_y: Lin et al. (2017), for calibration Mukhoti et al. (2020).
 
     It weighs down what is right and sure already, so confidences stay lower than under the cross entropy (γ = 0).
@@ -197,7 +197,7 @@ class FocalLoss(_OfConfidences, method="focal"):
 
 
 @dataclass(frozen=True)
-class MmceLoss(_OfConfidences, method="mmce"):
+class MmceLoss(_ConfidenceLoss, method="mmce"):
     """Cross entropy plus λ times the maximum mean calibration error of the batch: Kumar et al. (2018).
 
     With confidences r of the predicted classes, c whether they are right, and k(r, r') = exp(-|r - r'|/0.4), the second
@@ -236,7 +236,7 @@ class MmceLoss(_OfConfidences, method="mmce"):
 
 
 @dataclass(frozen=True)
-class PerturbedScoreLoss(_OfConfidences, method="perturbed"):
+class PerturbedScoreLoss(_ConfidenceLoss, method="perturbed"):
     """The loss of a classifier with two classes whose scores will be perturbed, :class:`PerturbedLoss`.
 
     ``bandwidth`` is h, the paper's 2^-6 by default; ``margin`` weighs the near pairs. Serve the network's scores

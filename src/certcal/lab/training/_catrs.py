@@ -62,19 +62,19 @@ class CatRs(Constants, method="cat-rs"):
 
     def parts(self, recipe: Recipe) -> TrainingParts:
         """Gaussian noise, the search for worse noise, and this."""
-        scout = WorseNoise(self.target_sigma, recipe.attack_steps, recipe.attack_scale, recipe.norm)
-        return TrainingParts(GaussianNoise(recipe.draws), self, scout=scout)
+        search = WorseNoise(self.target_sigma, recipe.attack_steps, recipe.attack_scale, recipe.norm)
+        return TrainingParts(GaussianNoise(recipe.draws), self, inner_search=search)
 
     def __call__(self, view: View) -> Judged:
         """The loss, with K from the view's generator."""
-        sought: NoisyInputs = view.scouted
+        searched: NoisyInputs = view.search_result
         every = view.target.draw_log_probabilities(view.clean)
         worse = every
-        if sought.noisy is not None:
+        if searched.noisy is not None:
             base = Target(view.target.network, view.target.outputs)
-            worse = base.log_probabilities(sought.noisy.flatten(0, 1)).reshape(every.shape)
+            worse = base.log_probabilities(searched.noisy.flatten(0, 1)).reshape(every.shape)
         kept = confident_draws(every.detach(), view.labels, view.generator)
-        loss = catrs_loss(every, worse, sought.soft, view.labels, kept, self.high_weight)
+        loss = catrs_loss(every, worse, searched.soft, view.labels, kept, self.high_weight)
         return Judged(loss, mean_log(every))
 
 
@@ -111,9 +111,11 @@ class WorseNoise:
         if not moment.epsilon:
             return NoisyInputs(soft, None)
         ball = Ball(moment.epsilon, self.norm, box=None)
-        return NoisyInputs(soft, self._worse(Target(target.network, target.outputs), inputs, noise, soft, ball))
+        return NoisyInputs(
+            soft, self._find_worse_noise(Target(target.network, target.outputs), inputs, noise, soft, ball)
+        )
 
-    def _worse(self, base: Target, inputs: Tensor, noise: Tensor, soft: Tensor, ball: Ball) -> Tensor:
+    def _find_worse_noise(self, base: Target, inputs: Tensor, noise: Tensor, soft: Tensor, ball: Ball) -> Tensor:
         centre, drawn = inputs.unsqueeze(0).expand_as(noise).flatten(0, 1), noise.flatten(0, 1)
         wanted, length = soft.repeat(noise.shape[0], 1), step_length(ball, self.steps, self.scale)
 

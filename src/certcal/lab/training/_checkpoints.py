@@ -119,24 +119,24 @@ class TrainingState:
         self.samples += samples
 
     def end_epoch(self, line: dict[str, Any]) -> None:
-        """Turn the page."""
+        """Start the sums of the next epoch."""
         self.history.append(line)
         self.epoch += 1
         self.batches, self.loss_sum, self.correct, self.samples = 0, 0.0, 0, 0
 
     def finite(self) -> bool:
-        """Whether all weights and buffers are."""
+        """Whether all weights and buffers are finite."""
         return bool(all_finite([*self.worker.network.parameters(), *self.worker.buffers]))
 
     def counters(self) -> dict[str, Any]:
-        """All that is not a tensor."""
+        """Numbers of the state that are not tensors."""
         return {name: getattr(self, name) for name in COUNTERS} | {
             "history": self.history,
             "random": {"seed": self.worker.recipe.seed, "step": self.step},
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that is, under names; views of what is trained."""
+        """Tensors of the state by name; views of what is trained."""
         network = self.worker.network
         named = {f"weight/{name}": tensor.detach() for name, tensor in network.named_parameters()}
         named |= {f"buffer/{name}": tensor.detach() for name, tensor in network.named_buffers()}
@@ -168,7 +168,7 @@ class RunFolder:
     def resume(self, state: TrainingState) -> None:
         """Bring a state to where the last checkpoint was, if there is one, and cut the log back to it."""
         if (self.path / STATE).exists():
-            record, tensors = _checkpoint(self.path, state)
+            record, tensors = _read_checkpoint(self.path, state)
             state.load(msgspec.structs.asdict(record), tensors)
             self._file = record.file
         rewrite(self.path, state.history)
@@ -193,8 +193,7 @@ class RunFolder:
         """Whether something would be lost if another run took the folder."""
         return self._file is not None
 
-    def kept(self) -> str:
-        """A few words on what there is."""
+    def checkpoint_text(self) -> str:
         return (
             "no checkpoint had been written"
             if self._file is None
@@ -209,18 +208,20 @@ class RunFolder:
 
 
 @contextlib.contextmanager
-def opened(path: Path, worker: StepWorker, inputs: Inputs, test: Inputs | None) -> Generator[RunFolder, None, None]:
-    """The folder of a run, new or the same as before."""
+def open_run_folder(
+    path: Path, worker: StepWorker, inputs: Inputs, test: Inputs | None
+) -> Generator[RunFolder, None, None]:
+    """Lock a new folder, or that of the same run; another run's is refused."""
     what = _description(worker, inputs, test)
     _check_free(path)
     make_folder(path)
     with only_writer(path, "training in this folder"):
         remove_leftovers(path)
-        before = _json(path / RECIPE) if (path / RECIPE).exists() else None
+        before = _read_json(path / RECIPE) if (path / RECIPE).exists() else None
         other = "nothing yet" if before is None else _difference(before, what)
         if before is None:
             _check_free(path)
-        elif other is not None and not _nothing_learnt(path):
+        elif other is not None and not _has_no_progress(path):
             raise InputError(f"{path}: holds a training run with {other}; choose another folder, or pass what it had")
         if other is not None:
             write_durably(
@@ -229,7 +230,7 @@ def opened(path: Path, worker: StepWorker, inputs: Inputs, test: Inputs | None) 
         yield RunFolder(path)
 
 
-def _nothing_learnt(path: Path) -> bool:
+def _has_no_progress(path: Path) -> bool:
     """Whether a run that was begun ended before its first checkpoint, so that there is nothing to lose."""
     log = path / LOG
     return {entry.name for entry in path.iterdir()} <= {RECIPE, LOCK, LOG} and not (log.exists() and log.stat().st_size)
@@ -288,7 +289,7 @@ def _difference(before: Mapping[str, Any], what: Mapping[str, Any]) -> str | Non
         found = before.get(key) if key != "recipe" else _with_defaults(before.get(key))
         if found == value:
             continue
-        return _WORDS[key] if key != "recipe" else f"another recipe ({_change(found, value)})"
+        return _WORDS[key] if key != "recipe" else f"another recipe ({_recipe_change(found, value)})"
     return None
 
 
@@ -305,16 +306,16 @@ def _with_defaults(recipe: Any) -> Any:
         return known
 
 
-def _change(found: Any, value: dict[str, Any]) -> str:
+def _recipe_change(found: Any, value: dict[str, Any]) -> str:
     """The first value of a recipe that was another one, in words."""
     old = cast("dict[str, Any]", found if isinstance(found, dict) else {})
     name = next((name for name in value if old.get(name) != value[name]), "method")
     if isinstance(old.get(name), dict) and isinstance(value[name], dict):
-        return _change(old[name], value[name])
+        return _recipe_change(old[name], value[name])
     return f"{name} was {old.get(name)!r} and is now {value[name]!r}"
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
         found: Any = json.loads(read_bytes(path, _MOST_JSON, "such a file"))
     except (ValueError, RecursionError) as error:
@@ -330,7 +331,7 @@ def _damage_error(path: Path, why: str) -> InputError:
     return InputError(f"{path}: is damaged ({why}); train in a new folder")
 
 
-def _checkpoint(path: Path, state: TrainingState) -> tuple[CheckpointRecord, dict[str, Tensor]]:
+def _read_checkpoint(path: Path, state: TrainingState) -> tuple[CheckpointRecord, dict[str, Tensor]]:
     """The last checkpoint of a run, if it is whole and fits the network that it is for."""
     try:
         record = msgspec.json.decode(read_bytes(path / STATE, _MOST_JSON, "such a file"), type=CheckpointRecord)

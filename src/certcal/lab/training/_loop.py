@@ -1,4 +1,4 @@
-"""The training loop. There is one; methods differ in the parts they bring (see ``_parts``)."""
+"""The training loop. There is one; methods differ in the parts they bring (see ``parts``)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from certcal._base.checks import InputError
 from certcal._base.text import counted
 from certcal.attacks import Target
 from certcal.data import Inputs
-from certcal.lab.training._checkpoints import RunFolder, TrainingState, opened, save_model
+from certcal.lab.training._checkpoints import RunFolder, TrainingState, open_run_folder, save_model
 from certcal.lab.training._processes import ProcessCrew, join_processes
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training.parts import Look, SelectionWarning, lost_classes, parts_of, selected
-from certcal.lab.training.prepare import Start, check_trainable, fitted, given
+from certcal.lab.training.parts import SelectionContext, SelectionWarning, lost_classes, parts_of, selection_record
+from certcal.lab.training.prepare import Start, add_judge_and_soft_labels, check_trainable, prepare_worker
 from certcal.lab.training.schedules import Moment, batches_of, draw_like, generator_of, moment, order_of
 from certcal.lab.training.step import StepResult, StepWorker
 from certcal.metrics import ece
@@ -181,12 +181,12 @@ def train(
         if processes is not None:
             named = processes.device(named)
             processes.check(recipe)
-        worker = fitted(network, inputs, recipe, test=test, start=start, outputs=outputs, device=named)
-        worker = given(worker, network, judge, soft)
+        worker = prepare_worker(network, inputs, recipe, test=test, start=start, outputs=outputs, device=named)
+        worker = add_judge_and_soft_labels(worker, network, judge, soft)
         check_trainable(worker, inputs, start is not None or judge is not None)
         folder = None
         if out is not None and (processes is None or processes.first):
-            folder = open_things.enter_context(opened(Path(out), worker, inputs, test))
+            folder = open_things.enter_context(open_run_folder(Path(out), worker, inputs, test))
         state = TrainingState.begin(worker)
         if folder is not None:
             folder.resume(state)
@@ -266,10 +266,10 @@ class _Loop:
         worker, before = self.worker, self.state.selection
         target = Target(worker.network.eval(), worker.outputs)
         judge = None if worker.judge is None else Target(worker.judge, worker.outputs)
-        look = Look(target, worker.inputs, worker.labels, now, worker.recipe.seed, worker.device, judge)
+        context = SelectionContext(target, worker.inputs, worker.labels, now, worker.recipe.seed, worker.device, judge)
         assert self.parts.selection is not None
         with torch.no_grad():
-            weights = self.parts.selection(before, look)
+            weights = self.parts.selection(before, context)
         if isinstance(self.crew, ProcessCrew):
             weights = self.crew.processes.agree(weights)
         if not bool((weights > 0).any()):
@@ -287,9 +287,14 @@ class _Loop:
 
     def _line(self, now: Moment, seconds: float) -> dict[str, Any]:
         state = self.state
-        line: dict[str, Any] = {"epoch": now.epoch, "step": state.step, **self._so_far(now), "samples": state.samples}
+        line: dict[str, Any] = {
+            "epoch": now.epoch,
+            "step": state.step,
+            **self._epoch_means(now),
+            "samples": state.samples,
+        }
         if self.parts.selection is not None:
-            line |= selected(state.selection, self.worker.labels)
+            line |= selection_record(state.selection, self.worker.labels)
         if self.test is not None:
             line |= _evaluate(self.worker, self.test, now.epoch)
         return {**line, "seconds": seconds}
@@ -303,10 +308,10 @@ class _Loop:
             samples=self.samples,
             seconds=time.perf_counter() - self.began,
             line=line,
-            **self._so_far(now),
+            **self._epoch_means(now),
         )
 
-    def _so_far(self, now: Moment) -> dict[str, float]:
+    def _epoch_means(self, now: Moment) -> dict[str, float]:
         """Means over this epoch, and what is in force during it."""
         state = self.state
         means = {"loss": state.loss_sum / state.samples, "accuracy": state.correct / state.samples}
@@ -329,7 +334,7 @@ class _Loop:
 
     def _diverged(self, what: str) -> Diverged:
         state = self.state
-        kept = "nothing was saved" if self.folder is None else self.folder.kept()
+        kept = "nothing was saved" if self.folder is None else self.folder.checkpoint_text()
         where = ", in a new folder" if self.folder is not None and self.folder.has_checkpoint else ""
         return Diverged(
             f"training diverged at step {state.step} (epoch {state.epoch}): {what}; {kept}; try a lower learning rate, "

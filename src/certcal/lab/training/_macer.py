@@ -77,10 +77,10 @@ class Macer(Constants, method="macer"):
         entropy = functional.nll_loss(mean if loss == "smoothed" else every.mean(0), view.labels)
         if self.weight == 0 or view.moment.epoch < self.deferred:
             return Judged(entropy, mean)
-        missing = self._missing(every, view.labels).sum() / len(view.labels)
+        missing = self._radius_shortfall(every, view.labels).sum() / len(view.labels)
         return Judged(entropy + (self.weight * view.moment.sigma / 2 * missing).to(entropy.dtype), mean)
 
-    def _missing(self, every: Tensor, labels: Tensor) -> Tensor:
+    def _radius_shortfall(self, every: Tensor, labels: Tensor) -> Tensor:
         """γ - (Φ⁻¹(p_y) - Φ⁻¹(p_c)) of the samples that are right and short of γ; gradients of no other."""
         mean = functional.log_softmax(self.sharpness * every.to(finest(every.device)), 2).exp().mean(0)
         others = mean.scatter(1, labels[:, None], 0.0)

@@ -20,7 +20,7 @@ from torch import Tensor, distributed, nn
 from certcal._base.checks import InputError
 from certcal.lab.training._checkpoints import TrainingState
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training.step import Numbered, Place, StepResult, StepWorker, all_finite, read, restore
+from certcal.lab.training.step import Numbered, Place, StepResult, StepWorker, all_finite, restore, to_numbers
 from certcal.models.devices import resolve
 
 
@@ -119,7 +119,7 @@ class ProcessCrew:
         buffers = found[0][2]
         for k, change in zip(floating, changes, strict=True):
             buffers[k] = start[k] + change
-        mean, correct, finite = read(torch.cat([told, all_finite(gradients)[None]]))
+        mean, correct, finite = to_numbers(torch.cat([told, all_finite(gradients)[None]]))
         return StepResult(mean, round(correct), bool(finite), gradients, buffers)
 
     def _gradients(self, scale: float) -> list[Tensor]:

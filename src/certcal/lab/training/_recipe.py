@@ -127,7 +127,7 @@ class Recipe:
                 changed[name] = real_number(getattr(self, name), 0.0, math.inf, name)
         changed["box"] = _box(self.box)
         changed["milestones"] = _milestones(self.milestones)
-        changed["own"] = _own(method.name, self.own)
+        changed["own"] = _check_constants(method.name, self.own)
         for name, value in changed.items():
             object.__setattr__(self, name, value)
         self._fits_together(method)
@@ -235,7 +235,7 @@ def check_names(values: Mapping[str, Any], own: Sequence[str] = ()) -> None:
             raise InputError(f"{name!r} is no part of a recipe; {hint}")
 
 
-def _own(method: str, given: Any) -> Any:
+def _check_constants(method: str, given: Any) -> Any:
     """A method's own constants, checked."""
     kind = Constants.of.get(method)
     if kind is None:
@@ -368,11 +368,13 @@ def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = N
         changes.pop("own", None)
     elif flat:
         raise InputError(f"{flat[0]!r} and own are given; pass {flat[0]!r} inside own, or all by their names")
-    published: Mapping[str, Any] = {} if preset is None else _published(entry, preset, changes.get("sigma", 0.5))
+    published: Mapping[str, Any] = (
+        {} if preset is None else _published_constants(entry, preset, changes.get("sigma", 0.5))
+    )
     tuning = entry.fine_tunes if fine_tune is None else fine_tune
     if tuning:  # which has a schedule of its own
         published = {name: value for name, value in published.items() if name not in _SCHEDULED}
-    epochs = _whole(changes.get("epochs", 10 if tuning else published.get("epochs", _EPOCHS)))
+    epochs = _int_if_whole(changes.get("epochs", 10 if tuning else published.get("epochs", _EPOCHS)))
     counted = isinstance(epochs, int)
     noisy = {} if "sigma" in entry.unused else {"sigma": 0.5}
     schedule = _schedule(entry, tuning, epochs if counted else 1)
@@ -382,11 +384,11 @@ def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = N
     if "milestones" in published and "milestones" not in changes:
         numbers["milestones"] = tuple(sorted({int(each * share) for each in published["milestones"]} - {0}))
     if "epsilon_warmup" in published and "epsilon_warmup" not in changes and counted:
-        numbers["epsilon_warmup"] = _shrunk(published["epsilon_warmup"], share, epochs)
+        numbers["epsilon_warmup"] = _shorten_epochs(published["epsilon_warmup"], share, epochs)
     if kind is not None and "own" not in changes:
         shrinking = [each for each in entry.counts_epochs if each not in changes] if counted else []
         numbers["own"] = {
-            each: _shrunk(value, share, epochs) if each in shrinking else value
+            each: _shorten_epochs(value, share, epochs) if each in shrinking else value
             for each, value in {**asdict(kind()), **own}.items()
         }
     return Recipe.from_dict({**numbers, "epochs": epochs, "method": entry.name})
@@ -415,7 +417,7 @@ def constants_of(method: str) -> dict[str, Any]:
     return {} if kind is None else asdict(kind())
 
 
-def _whole(value: Any) -> Any:
+def _int_if_whole(value: Any) -> Any:
     """A whole number of any type as an int; anything else as it is, for the recipe to refuse."""
     try:
         return operator.index(value)
@@ -423,7 +425,7 @@ def _whole(value: Any) -> Any:
         return value
 
 
-def _published(method: Method, preset: Any, sigma: Any) -> Mapping[str, Any]:
+def _published_constants(method: Method, preset: Any, sigma: Any) -> Mapping[str, Any]:
     known = method.published
     if not isinstance(preset, str) or preset not in known:
         has = f"{method.name} has {', '.join(map(repr, known))}" if known else f"{method.name} has none; leave it out"
@@ -437,7 +439,7 @@ def _published(method: Method, preset: Any, sigma: Any) -> Mapping[str, Any]:
     return known[preset][sigma]
 
 
-def _shrunk(value: int, share: float, epochs: int) -> int:
+def _shorten_epochs(value: int, share: float, epochs: int) -> int:
     """A number of epochs out of fewer: at least one, unless it was none, and short of all."""
     return min(max(1, round(value * share)), max(epochs - 1, 0)) if value else value
 

@@ -54,8 +54,8 @@ class SmoothMix(Constants, method="smoothmix"):
 
     def parts(self, recipe: Recipe) -> TrainingParts:
         """Gaussian noise, the search for adversaries, and this."""
-        scout = FreeAdversary(self, recipe.attack_steps, box=recipe.box)
-        return TrainingParts(GaussianNoise(recipe.draws), self, scout=scout)
+        search = FreeAdversary(self, recipe.attack_steps, box=recipe.box)
+        return TrainingParts(GaussianNoise(recipe.draws), self, inner_search=search)
 
     def share(self, moment: Moment) -> float:
         """The weight w of an epoch."""
@@ -63,7 +63,7 @@ class SmoothMix(Constants, method="smoothmix"):
 
     def __call__(self, view: View) -> Judged:
         """The loss, with λ from the view's generator."""
-        ends: Ends = view.scouted
+        ends: MixEndpoints = view.search_result
         shares = draw_like(torch.rand, [len(view.labels)], view.generator, ends.near) / 2
         column = shares.reshape(-1, *(1,) * (ends.near.ndim - 1))
         every = view.target.draw_log_probabilities(ends.near)
@@ -74,8 +74,8 @@ class SmoothMix(Constants, method="smoothmix"):
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
-    """What is mixed: the inputs themselves or what stands in for them, and their adversaries."""
+class MixEndpoints:
+    """Inputs (or their one-step adversaries) and their adversaries, between which the objective mixes."""
 
     near: Tensor
     far: Tensor
@@ -91,18 +91,18 @@ class FreeAdversary:
 
     def __call__(
         self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
-    ) -> Ends:
-        """The ends between which the objective mixes."""
+    ) -> MixEndpoints:
+        """Search for the adversaries."""
         own, anywhere, column = self.constants, Ball(LONGEST, box=self.box), labels.unsqueeze(1)
 
         def loss(log_probabilities: Tensor, step: int) -> Tensor:
             return -log_probabilities.gather(1, column).squeeze(1)
 
         if not own.one_step or self.steps == 1:
-            return Ends(inputs, ascend(target, inputs, anywhere, self.steps, own.step, loss))
+            return MixEndpoints(inputs, ascend(target, inputs, anywhere, self.steps, own.step, loss))
         first = ascend(target, inputs, anywhere, 1, own.step, loss)
         reach = Ball(min(own.share(moment) * own.step, LONGEST), box=self.box)
-        return Ends(reach.seal(inputs, first), ascend(target, first, anywhere, self.steps - 1, own.step, loss))
+        return MixEndpoints(reach.seal(inputs, first), ascend(target, first, anywhere, self.steps - 1, own.step, loss))
 
 
 def smoothmix_loss(every: Tensor, mixed: Tensor, labels: Tensor, shares: Tensor, weight: float) -> Tensor:

@@ -17,9 +17,9 @@ from certcal.attacks.ball import NORMS, Norm
 from certcal.attacks.sphere import checked_length, sphere_attack
 from certcal.bounds.concentration import clopper_pearson
 from certcal.lab.training._recipe import MOST_EPOCHS, Recipe, float_or_nan
-from certcal.lab.training.parts import Constants, GaussianNoise, Look, Noise, TrainingParts, objective_of
+from certcal.lab.training.parts import Constants, GaussianNoise, Noise, SelectionContext, TrainingParts, objective_of
 from certcal.lab.training.schedules import Moment, draw_like
-from certcal.lab.training.step import ReadInputs, some_of
+from certcal.lab.training.step import ReadInputs, select_inputs
 
 # Rows that the network gets at a time.
 _ROWS = 500
@@ -142,37 +142,37 @@ class EasySamples:
     constants: EasyFirst
     sigma: float
 
-    def __call__(self, weights: Tensor, look: Look) -> Tensor:
+    def __call__(self, weights: Tensor, context: SelectionContext) -> Tensor:
         """New weights; a weight of 0 stays 0."""
-        own, since = self.constants, look.moment.epoch - self.constants.begin
+        own, since = self.constants, context.moment.epoch - self.constants.begin
         if since == 0 and own.discard_below:
-            weights = self._discarded(weights, look)
+            weights = self._discard_hard(weights, context)
         if since >= 0 and own.weigh_every and since % own.weigh_every == 0:
-            weights = self._weighed(weights, look)
+            weights = self._weigh_by_radius(weights, context)
         return weights
 
-    def _discarded(self, weights: Tensor, look: Look) -> Tensor:
+    def _discard_hard(self, weights: Tensor, context: SelectionContext) -> Tensor:
         own, everything = self.constants, torch.arange(weights.numel())
-        judged = look if look.judge is None else replace(look, target=look.judge)
+        judged = context if context.judge is None else replace(context, target=context.judge)
         shares = self._votes(judged, everything, own.discard_draws, "discard").double() / own.discard_draws
         if not bool((shares >= own.discard_below).any()):
             raise InputError(
-                f"no sample is left for epoch {look.moment.epoch}: of the noisy copies of each, fewer than "
+                f"no sample is left for epoch {context.moment.epoch}: of the noisy copies of each, fewer than "
                 f"{own.discard_below:g} (discard_below) are classified right, at most {float(shares.max()):g}; pass a "
                 "smaller discard_below, or a later begin"
             )
         return torch.where(shares >= own.discard_below, weights, 0.0)
 
-    def _weighed(self, weights: Tensor, look: Look) -> Tensor:
+    def _weigh_by_radius(self, weights: Tensor, context: SelectionContext) -> Tensor:
         own, kept = self.constants, (weights > 0).nonzero().squeeze(1)
-        votes = self._votes(look, kept, own.weigh_draws, "weigh")
+        votes = self._votes(context, kept, own.weigh_draws, "weigh")
         found = radius_weights(votes.numpy(), own.weigh_draws, own.weigh_alpha, own.weigh_floor)
         return torch.zeros_like(weights).index_copy(0, kept, torch.tensor(found))
 
-    def _votes(self, look: Look, index: Tensor, draws: int, purpose: str) -> Tensor:
-        generator = look.generator(purpose)
-        inputs, labels = some_of(look.inputs, index), look.labels[index]
-        return label_votes(look.target, inputs, labels, self.sigma, draws, generator)
+    def _votes(self, context: SelectionContext, index: Tensor, draws: int, purpose: str) -> Tensor:
+        generator = context.generator(purpose)
+        inputs, labels = select_inputs(context.inputs, index), context.labels[index]
+        return label_votes(context.target, inputs, labels, self.sigma, draws, generator)
 
 
 def radius_weights(votes: NDArray[Any], draws: int, alpha: float, floor: float) -> NDArray[np.float64]:

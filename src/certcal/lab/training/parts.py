@@ -47,13 +47,13 @@ class GaussianNoise:
         return draw_like(torch.randn, (self.draws, *inputs.shape), generator, inputs).mul_(moment.sigma)
 
 
-class Scout(Protocol):
-    """Looks ahead for an objective: whatever must be found out with the network fixed and in evaluation mode."""
+class InnerSearch(Protocol):
+    """A search on which an objective depends, made with the network fixed and in evaluation mode."""
 
     def __call__(
         self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
     ) -> Any:
-        """What the objective finds as ``view.scouted``, without history."""
+        """The objective's ``view.search_result``, without history."""
         ...
 
 
@@ -65,8 +65,8 @@ class SelectionWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """What a selection may look at."""
+class SelectionContext:
+    """The network and the data of an epoch, by which a selection weighs the samples."""
 
     target: Target
     inputs: Any  # a tensor, or what is read when it is indexed
@@ -87,7 +87,7 @@ class SampleSelection(Protocol):
     The weights are all that is remembered from epoch to epoch, and they are part of every checkpoint.
     """
 
-    def __call__(self, weights: Tensor, look: Look) -> Tensor:
+    def __call__(self, weights: Tensor, context: SelectionContext) -> Tensor:
         """New weights (n,) from those of the epoch before, which are 1 at first.
 
         A sample of weight 0 is left out of the epoch. If the others' weights differ, they are drawn in proportion.
@@ -102,8 +102,8 @@ def lost_classes(weights: Tensor, labels: Tensor) -> list[int]:
     return [int(each) for each in ((everything > 0) & (left == 0)).nonzero().flatten()]
 
 
-def selected(weights: Tensor, labels: Tensor) -> dict[str, Any]:
-    """What the log says of a selection."""
+def selection_record(weights: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Fields of the log: share of samples kept, largest weight, and classes without any sample."""
     lost = lost_classes(weights, labels)
     kept = int((weights > 0).sum()) / weights.numel()
     return {"kept": kept, "largest_weight": float(weights.max()), **({"lost_classes": lost} if lost else {})}
@@ -127,8 +127,8 @@ class View:
     """The numbers of the epoch."""
     generator: torch.Generator
     """For this piece, for objectives that are random themselves; of the network's device, where that has generators."""
-    scouted: Any = None
-    """What the method's scout found out with the network fixed; None without one."""
+    search_result: Any = None
+    """What the method's inner search returned; None without one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +215,7 @@ class TrainingParts:
     objective: Objective
     adversary: MakeAdversary | None = None
     selection: SampleSelection | None = None
-    scout: Scout | None = None
+    inner_search: InnerSearch | None = None
 
 
 class Constants:

@@ -27,7 +27,7 @@ Start = str | os.PathLike[str] | nn.Module
 _LARGEST = 2**40
 
 
-def fitted(
+def prepare_worker(
     network: nn.Module,
     inputs: Inputs,
     recipe: Recipe,
@@ -71,8 +71,8 @@ def fitted(
     return StepWorker(mine, returns, recipe, held, torch.tensor(inputs.labels))
 
 
-def given(worker: StepWorker, network: nn.Module, judge: Start | None, soft: Any) -> StepWorker:
-    """The same with what only some methods take, checked: another network that judges samples, and soft labels."""
+def add_judge_and_soft_labels(worker: StepWorker, network: nn.Module, judge: Start | None, soft: Any) -> StepWorker:
+    """Check and add what only some methods take: another network that judges samples, and soft labels."""
     takes: tuple[str, ...] = getattr(worker.recipe.own, "takes", ())
     for name, value in (("judge", judge), ("soft", soft)):
         if value is not None and name not in takes:
@@ -103,15 +103,14 @@ def given(worker: StepWorker, network: nn.Module, judge: Start | None, soft: Any
 def _soft_labels(soft: Any, worker: StepWorker) -> Tensor:
     """Probabilities of every training sample, as float32."""
     rows = probability_matrix(soft, "soft").astype(np.float32)
-    expected = worker.labels.numel(), _classes(worker)
+    expected = worker.labels.numel(), _count_outputs(worker)
     if rows.shape != expected:
         remedy = "pass a row of probabilities per training sample, in their order"
         raise InputError(f"it has shape {rows.shape}, not {expected}", argument="soft", remedy=remedy)
     return torch.tensor(rows)
 
 
-def _classes(worker: StepWorker) -> int:
-    """Number of classes of the network."""
+def _count_outputs(worker: StepWorker) -> int:
     with torch.no_grad():
         held = worker.inputs[torch.arange(1)].to(worker.device)
         return int(worker.network.eval()(held).shape[1])
@@ -122,7 +121,7 @@ def check_trainable(worker: StepWorker, inputs: Inputs, started: bool) -> None:
     recipe = worker.recipe
     if recipe.own is not None:
         recipe.own.can_begin(recipe, started)
-        if recipe.own.two_classes and (classes := _classes(worker)) != 2:
+        if recipe.own.two_classes and (classes := _count_outputs(worker)) != 2:
             why = f"there are {classes} classes; {recipe.method} training is for scores of two"
             raise InputError(why, argument="method")
     if len(inputs) < recipe.batch:

@@ -76,7 +76,7 @@ class ReadInputs:
         return torch.tensor(self.rows[wanted if isinstance(wanted, slice) else wanted.numpy()])
 
 
-def some_of(inputs: Tensor | ReadInputs, index: Tensor) -> Tensor | ReadInputs:
+def select_inputs(inputs: Tensor | ReadInputs, index: Tensor) -> Tensor | ReadInputs:
     """Inputs by their numbers, which are read later where all of them are."""
     return inputs[index] if isinstance(inputs, Tensor) else ReadInputs(inputs.rows, index)
 
@@ -120,7 +120,7 @@ class StepWorker:
     def step(self, place: Place, batch: Tensor) -> StepResult:
         """What a batch gives."""
         cut = self.cut(batch)
-        return self.combined(self.work(place, cut), [index.numel() for _, index in cut], place.scale)
+        return self.combine_pieces(self.work(place, cut), [index.numel() for _, index in cut], place.scale)
 
     def work(self, place: Place, cut: Sequence[Numbered]) -> list[PieceResult]:
         """What some pieces give, one after the other, each from the same buffers."""
@@ -141,7 +141,9 @@ class StepWorker:
         generator = generator_of("piece", *counters, device=self.device)
         now, parts = moment(recipe, place.epoch), parts_of(recipe)
         if self.soft is not None:
-            parts = replace(parts, scout=replace(cast("Any", parts.scout), soft=self.soft[index].to(self.device)))
+            parts = replace(
+                parts, inner_search=replace(cast("Any", parts.inner_search), soft=self.soft[index].to(self.device))
+            )
         judged = self.loss(parts, now, inputs, labels, generator, seed_of("network", *counters))
         correct = (judged.log_probabilities.detach().argmax(1) == labels).sum()
         return judged, torch.stack([judged.loss.detach().float(), correct.float()])
@@ -167,13 +169,13 @@ class StepWorker:
         """The loss of some samples; without a seed for dropout the network is in evaluation mode."""
         kind = _KINDS.get(self.recipe.precision)
         with torch.autocast(self.device.type, dtype=kind, enabled=kind is not None):
-            target, found, scouted = self._attacked(parts, now, inputs, labels, generator)
+            target, found, search_result = self._attack(parts, now, inputs, labels, generator)
             if dropout is not None:
                 self.network.train()
                 torch.manual_seed(dropout)  # for dropout and the like
-            judged = parts.objective(View(target, inputs, labels, found, now, generator, scouted))
+            judged = parts.objective(View(target, inputs, labels, found, now, generator, search_result))
         if not isinstance(self.recipe.loss, str):
-            _check_judged(self.recipe.loss, judged, labels)
+            _check_objective_result(self.recipe.loss, judged, labels)
         return judged
 
     def gradients(self, judged: Judged, scale: float = 1.0) -> tuple[Tensor, ...]:
@@ -181,10 +183,10 @@ class StepWorker:
         loss = judged.loss if scale == 1 else judged.loss * scale
         return torch.autograd.grad(loss, self.trained, allow_unused=True, materialize_grads=True)
 
-    def _attacked(
+    def _attack(
         self, parts: TrainingParts, now: Moment, inputs: Tensor, labels: Tensor, generator: torch.Generator
     ) -> tuple[Target, Found, Any]:
-        """The target with its noise, and what adversary and scout find, the network being fixed in evaluation mode."""
+        """The target with its noise, and what adversary and inner search find with the network fixed."""
         trained = self.trained
         self.network.eval()
         for weight in trained:
@@ -195,14 +197,16 @@ class StepWorker:
                 target = replace(target, noise=parts.noise(target, inputs, labels, now, generator))
             if parts.adversary is not None and now.epsilon:
                 ball = Ball(now.epsilon, self.recipe.norm, self.recipe.box)
-                found = self._found(parts.adversary(now), target, inputs, labels, ball)
-            scouted = None if parts.scout is None else parts.scout(target, inputs, labels, now, generator)
-            return target, found, scouted
+                found = self._run_adversary(parts.adversary(now), target, inputs, labels, ball)
+            search_result = (
+                None if parts.inner_search is None else parts.inner_search(target, inputs, labels, now, generator)
+            )
+            return target, found, search_result
         finally:
             for weight in trained:
                 weight.requires_grad_(True)
 
-    def _found(self, adversary: Adversary, target: Target, inputs: Tensor, labels: Tensor, ball: Ball) -> Found:
+    def _run_adversary(self, adversary: Adversary, target: Target, inputs: Tensor, labels: Tensor, ball: Ball) -> Found:
         """What an adversary finds; one of your own is checked."""
         found = adversary(target, inputs, labels, ball, keep="last")
         if self.recipe.adversary is None or isinstance(self.recipe.adversary, str):
@@ -212,7 +216,7 @@ class StepWorker:
             raise InputError(f"{name} returned a {type(found).__name__}; return certcal.attacks.Found(inputs)")
         return replace(found, inputs=ball.check_moved(name, inputs, found.inputs))
 
-    def combined(self, pieces: Sequence[PieceResult], sizes: Sequence[int], scale: float) -> StepResult:
+    def combine_pieces(self, pieces: Sequence[PieceResult], sizes: Sequence[int], scale: float) -> StepResult:
         """The pieces' means weighted by their sizes, added in the order of the pieces, gradients without the scale."""
         shares = [size / sum(sizes) for size in sizes]
         gradients: list[Tensor] = []
@@ -224,7 +228,7 @@ class StepWorker:
                 for piece, share in zip(pieces[1:], shares[1:], strict=True):
                     whole.add_(piece.gradients[place] * share)
             gradients.append(whole if scale == 1 else whole.div_(scale))
-        *numbers, finite = read(torch.cat([*(piece.numbers for piece in pieces), all_finite(gradients)[None]]))
+        *numbers, finite = to_numbers(torch.cat([*(piece.numbers for piece in pieces), all_finite(gradients)[None]]))
         loss = sum(each * share for each, share in zip(numbers[::2], shares, strict=True))
         correct = round(sum(numbers[1::2]))
         return StepResult(loss, correct, bool(finite), gradients, self._mean_buffers(pieces, shares))
@@ -245,7 +249,7 @@ class StepWorker:
         return mean
 
 
-def _check_judged(loss: Any, judged: Any, labels: Tensor) -> None:
+def _check_objective_result(loss: Any, judged: Any, labels: Tensor) -> None:
     """Raise unless an objective of your own returned one number and a row per sample."""
     name = type(loss).__name__
     if not isinstance(judged, Judged):
@@ -261,8 +265,8 @@ def _check_judged(loss: Any, judged: Any, labels: Tensor) -> None:
         raise InputError(f"{name} returned log probabilities of shape {shape}; return a row per sample")
 
 
-def read(values: Tensor) -> list[float]:
-    """Numbers as Python's, for which a device is waited for."""
+def to_numbers(values: Tensor) -> list[float]:
+    """Python numbers; waits for the device."""
     return cast("list[float]", values.cpu().tolist())
 
 
