@@ -42,11 +42,11 @@ class Frozen(dict[str, Any]):
     15
     """
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+    def _refuse_change(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("a claim does not change; make a new one")
 
-    __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
-    clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
+    __setitem__ = __delitem__ = __ior__ = _refuse_change  # pyright: ignore[reportAssignmentType]
+    clear = pop = popitem = setdefault = update = _refuse_change  # pyright: ignore[reportAssignmentType]
 
     def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return hash(frozenset(self))  # of the keys: values may be lists
@@ -55,11 +55,11 @@ class Frozen(dict[str, Any]):
         return Frozen, (dict(self),)
 
 
-def _frozen(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
-    return Frozen({key: _plain(value) for key, value in mapping.items()})
+def _freeze(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return Frozen({key: _as_python_value(value) for key, value in mapping.items()})
 
 
-def _plain(value: Any) -> Any:
+def _as_python_value(value: Any) -> Any:
     """Scalars and arrays of NumPy as Python's own, so that every claim can be written as JSON."""
     return value.tolist() if hasattr(value, "tolist") else value
 
@@ -260,7 +260,7 @@ class Estimate(PlainValues, NotebookCard, kind="estimate", more="sentence"):
     interval: Interval | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", _frozen(self.settings))
+        object.__setattr__(self, "settings", _freeze(self.settings))
 
     @property
     def sentence(self) -> str:
@@ -279,18 +279,18 @@ class Estimate(PlainValues, NotebookCard, kind="estimate", more="sentence"):
         return float(self.value)
 
     def __lt__(self, other: Any) -> bool:
-        return self._ordered(other, operator.lt)
+        return self._compare_values(other, operator.lt)
 
     def __le__(self, other: Any) -> bool:
-        return self._ordered(other, operator.le)
+        return self._compare_values(other, operator.le)
 
     def __gt__(self, other: Any) -> bool:
-        return self._ordered(other, operator.gt)
+        return self._compare_values(other, operator.gt)
 
     def __ge__(self, other: Any) -> bool:
-        return self._ordered(other, operator.ge)
+        return self._compare_values(other, operator.ge)
 
-    def _ordered(self, other: Any, holds: Callable[[float, float], bool]) -> bool:
+    def _compare_values(self, other: Any, holds: Callable[[float, float], bool]) -> bool:
         number = other.value if isinstance(other, Estimate) else _plain_number(other)
         return NotImplemented if number is None else holds(self.value, number)
 
@@ -338,8 +338,8 @@ class Bound(_OneSided, kind="bound", keys="name value text side delta n assumpti
         _probability(self.delta, "delta")
         if math.isnan(self.value):
             raise InputError(f"the bound on {self.name} is NaN; a bound must be a number")
-        object.__setattr__(self, "terms", _frozen(self.terms))
-        object.__setattr__(self, "settings", _frozen(self.settings))
+        object.__setattr__(self, "terms", _freeze(self.terms))
+        object.__setattr__(self, "settings", _freeze(self.settings))
 
     @property
     def _conditions(self) -> str:
@@ -404,7 +404,7 @@ class TwoSidedBound(
     def settings(self) -> Mapping[str, Any]:
         """Of both sides, without what is said of the terms of one."""
         both = {**self.lower.settings, **self.upper.settings}
-        return _frozen({key: value for key, value in both.items() if key != "sum of the terms"})
+        return _freeze({key: value for key, value in both.items() if key != "sum of the terms"})
 
     @property
     def text(self) -> str:
@@ -535,7 +535,7 @@ class Certificate(
         choice(self.side, SIDES, "side")
         if math.isnan(self.value) or not self.radius >= 0:
             raise InputError(f"a certificate needs a number and a radius >= 0, not {self.value} at {self.radius}")
-        object.__setattr__(self, "settings", _frozen(self.settings))
+        object.__setattr__(self, "settings", _freeze(self.settings))
 
     @property
     def _conditions(self) -> str:
@@ -557,10 +557,10 @@ def _probability(value: float, name: str) -> None:
 
 def _with_probability(delta: float, n: int) -> str:
     """How often a bound holds."""
-    return f"with probability at least {_complement(delta)} over the draw of {n} sample{'' if n == 1 else 's'}"
+    return f"with probability at least {_one_minus_text(delta)} over the draw of {n} sample{'' if n == 1 else 's'}"
 
 
-def _complement(delta: float) -> str:
+def _one_minus_text(delta: float) -> str:
     """1 - delta as text, rounded down so that the claim is never too strong."""
     if delta < 1e-12:
         return "0.999999999999"

@@ -96,7 +96,7 @@ class Requirement:
             modes[names.pop(0).casefold()] = True
         if not names:
             raise InputError(f"{text!r} names no number", argument="require", remedy=_EXAMPLE)
-        return cls(text.strip(), " ".join(names), relation, number, _settings(text, inside or ""), **modes)
+        return cls(text.strip(), " ".join(names), relation, number, _parse_settings(text, inside or ""), **modes)
 
     @property
     def name(self) -> str:
@@ -133,7 +133,7 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_")
 
 
-def _settings(text: str, inside: str) -> dict[str, str]:
+def _parse_settings(text: str, inside: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in filter(None, map(str.strip, inside.split(","))):
         name, equals, value = part.partition("=")
@@ -187,11 +187,13 @@ class Candidate:
     def fits(self, settings: Mapping[str, str]) -> bool:
         """Whether it has these settings."""
         known = self.known
-        return all(name in known and _value(known[name]) == _value(value) for name, value in settings.items())
+        return all(
+            name in known and _comparable_value(known[name]) == _comparable_value(value)
+            for name, value in settings.items()
+        )
 
 
-def _value(value: Any) -> float | str:
-    """What a setting's value is compared by."""
+def _comparable_value(value: Any) -> float | str:
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -262,13 +264,13 @@ class Verdict:
         return self.passed
 
     @property
-    def _ordered(self) -> list[Judgement]:
+    def _failures_first(self) -> list[Judgement]:
         return sorted(self.judgements, key=lambda each: each.passed)
 
     @property
     def lines(self) -> tuple[str, ...]:
         """One sentence each, those that are not met first."""
-        return tuple(each.sentence for each in self._ordered)
+        return tuple(each.sentence for each in self._failures_first)
 
     @property
     def decisive(self) -> Judgement:
@@ -276,7 +278,7 @@ class Verdict:
 
         Its number is the headline wherever the verdict is shown.
         """
-        asked = Requirement.parse(self._ordered[0].requirement)
+        asked = Requirement.parse(self._failures_first[0].requirement)
         return max((one for one in self.judgements if one.requirement == asked.text), key=asked.worse)
 
     @property
@@ -373,12 +375,12 @@ def _judgements(known: Sequence[Candidate], asked: Requirement) -> Iterable[Judg
                 remedy="leave 'every' out, or say which groups there are",
                 roles=("by",),
             )
-        return [_worst([each for each in fitting if each.group == group], asked) for group in groups]
+        return [_judge_worst_setting([each for each in fitting if each.group == group], asked) for group in groups]
     whole = [each for each in fitting if each.group is None]
-    return [_worst(whole or fitting, asked)]
+    return [_judge_worst_setting(whole or fitting, asked)]
 
 
-def _worst(found: Sequence[Candidate], asked: Requirement) -> Judgement:
+def _judge_worst_setting(found: Sequence[Candidate], asked: Requirement) -> Judgement:
     """Hold a requirement against the claims at each value of the settings that it leaves open: the worst decides."""
     parts = _by_setting(found, asked)
     judged = [_judge(each, found, asked, len(parts)) for each in parts]
@@ -393,7 +395,7 @@ def _by_setting(found: Sequence[Candidate], asked: Requirement) -> list[list[Can
     Claims that lack such a setting, as a bound on the true error lacks bins, are about something else.
     """
     own = _strongest(found, found, asked)[0].known
-    values = {name: {_value(each.known[name]) for each in found if name in each.known} for name in _SEVERAL}
+    values = {name: {_comparable_value(each.known[name]) for each in found if name in each.known} for name in _SEVERAL}
     several = [name for name in _SEVERAL if name in own and len(values[name]) > 1]
     for each in found:
         for name in several if each.unasked else ():
@@ -409,16 +411,18 @@ def _by_setting(found: Sequence[Candidate], asked: Requirement) -> list[list[Can
     for each in found:
         known = each.known
         if known.keys() >= set(several):
-            parts.setdefault(tuple(_value(known[name]) for name in several), []).append(each)
+            parts.setdefault(tuple(_comparable_value(known[name]) for name in several), []).append(each)
     return list(parts.values())
 
 
-def _strongest(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requirement) -> tuple[Candidate, _Shown]:
+def _strongest(
+    found: Sequence[Candidate], every: Sequence[Candidate], asked: Requirement
+) -> tuple[Candidate, _DecisiveNumber]:
     """The first of the strongest claims, and its number."""
-    shown = [(each, _shown(each.claim, asked)) for each in found]
+    shown = [(each, _decisive_number(each.claim, asked)) for each in found]
     usable = [(each, number) for each, number in shown if number is not None]
     if not usable:
-        what = "".join(_label(found[0], every if len(found) < len(every) else (), asked))
+        what = "".join(_name_with_settings(found[0], every if len(found) < len(every) else (), asked))
         raise _unusable(found, what, asked)
     return min(usable, key=lambda pair: (pair[1].order, pair[0].rank(asked.name) or 0))
 
@@ -428,8 +432,8 @@ def _judge(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requir
     candidate, number = _strongest(found, every, asked)
     defined = math.isfinite(number.value)
     passed = asked.met_by(number.value) or (number.exact and defined and asked.met_by(float(number.text)))
-    text = _consistent(number, asked, passed)
-    name, inside = _label(candidate, every, asked, parts)
+    text = _text_on_its_side(number, asked, passed)
+    name, inside = _name_with_settings(candidate, every, asked, parts)
     claim = candidate.claim
     estimate = claim.value if isinstance(claim, Estimate) and number.kind == "interval" else None
     beside = "" if estimate is None or math.isnan(estimate) else f" (estimate {_with_sign(f'{estimate:.4f}')})"
@@ -457,7 +461,7 @@ def _judge(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requir
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _DecisiveNumber:
     """The number of a claim that decides: how strong it is, its words and its rounding."""
 
     order: int
@@ -470,18 +474,18 @@ class _Shown:
     exact: bool = False  # the text is itself claimed
 
 
-def _shown(claim: Any, asked: Requirement) -> _Shown | None:
+def _decisive_number(claim: Any, asked: Requirement) -> _DecisiveNumber | None:
     """What a claim says on the side that is asked; None where it says nothing there."""
     side = asked.side
     if isinstance(claim, Estimate):
         if asked.estimate:
-            return _Shown(0, "estimate", float(claim.value), f"{claim.value:.4f}", None, "the estimate")
+            return _DecisiveNumber(0, "estimate", float(claim.value), f"{claim.value:.4f}", None, "the estimate")
         spread = claim.interval
         if spread is None:
             return None
         end = float(spread.upper if side == "upper" else spread.lower)
         said = f"the {side} end of the {percent_text(spread.level)} interval"
-        return _Shown(1, "interval", end, round_outward(end, side), side, said, _complement(spread.level))
+        return _DecisiveNumber(1, "interval", end, round_outward(end, side), side, said, _one_minus(spread.level))
     own = getattr(claim, "side", None) or {"highest": "upper", "lowest": "lower"}[claim.extreme]
     if asked.estimate or own != side:
         return None
@@ -489,14 +493,14 @@ def _shown(claim: Any, asked: Requirement) -> _Shown | None:
     value = float(claim.value if proved is None else proved)
     if isinstance(claim, Bound):
         said = f"the {side} bound (delta {short_text(claim.delta, 'upper')})"
-        return _Shown(0, "bound", value, claim.text, side, said, claim.delta, exact=True)
+        return _DecisiveNumber(0, "bound", value, claim.text, side, said, claim.delta, exact=True)
     if isinstance(claim, Certificate):
         said = f"the certified {side} bound at radius {short_text(claim.radius, 'lower')}"
-        return _Shown(0, "certificate", value, claim.text, side, said, claim.ledger.spent, exact=True)
+        return _DecisiveNumber(0, "certificate", value, claim.text, side, said, claim.ledger.spent, exact=True)
     if hasattr(claim, "extreme"):
         said = f"the {'worst' if side == 'upper' else 'best'} case inside the intervals"
-        return _Shown(0, "worst case", value, claim.text, side, said, exact=True)
-    return _Shown(0, "certified value", value, claim.text, side, f"the certified {side} value", exact=True)
+        return _DecisiveNumber(0, "worst case", value, claim.text, side, said, exact=True)
+    return _DecisiveNumber(0, "certified value", value, claim.text, side, f"the certified {side} value", exact=True)
 
 
 def _unusable(found: Sequence[Candidate], what: str, asked: Requirement) -> InputError:
@@ -519,7 +523,9 @@ def _unusable(found: Sequence[Candidate], what: str, asked: Requirement) -> Inpu
     return InputError(reason, argument="require", remedy=remedy)
 
 
-def _label(candidate: Candidate, every: Sequence[Candidate], asked: Requirement, parts: int = 1) -> tuple[str, str]:
+def _name_with_settings(
+    candidate: Candidate, every: Sequence[Candidate], asked: Requirement, parts: int = 1
+) -> tuple[str, str]:
     """The name as it was asked for, and the settings that tell it from others with its group."""
     name = candidate.claim.name if asked.name == HEADLINE else asked.words
     known = {key: value for key, value in candidate.known.items() if value != candidate.group}
@@ -535,7 +541,7 @@ def _label(candidate: Candidate, every: Sequence[Candidate], asked: Requirement,
     return name, f"{f' ({inside})' if inside else ''}{where}"
 
 
-def _consistent(number: _Shown, asked: Requirement, passed: bool) -> str:
+def _text_on_its_side(number: _DecisiveNumber, asked: Requirement, passed: bool) -> str:
     """The number in as many digits as show on which side of the limit it is."""
     text = number.text
     for digits in range(5, 18):
@@ -559,7 +565,7 @@ def _margin(text: str, asked: Requirement, passed: bool) -> str:
     return f"{_with_sign(text)}, {abs(margin):f} {'above' if margin > 0 else 'below'} the required {limit}"
 
 
-def _complement(level: float) -> float:
+def _one_minus(level: float) -> float:
     return float(Decimal(1) - Decimal(repr(float(level))))
 
 

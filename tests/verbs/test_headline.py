@@ -54,8 +54,8 @@ def found(name: str) -> Certification:
 
 def python(made: Certification) -> tuple[Any, dict[str, Any]]:
     """The certificates of the headline's radius, made by hand, and how errors are binned."""
-    asked, edges = made.settings, made.settings.placed(made.clean.values).get("edges")
-    given = {"familywise": asked.familywise, **asked.counted(len(made.radii))}
+    asked, edges = made.settings, made.settings.binning_with_edges(made.clean.values).get("edges")
+    given = {"familywise": asked.familywise, **asked.accounting_of(len(made.radii))}
     one = certificates(counts(), made.radii[made.place], made.conventions["alpha"], made.kinds[0], **given)
     return one, {"bins": asked.bins, "closed": asked.closed, "edges": edges}
 

@@ -103,12 +103,14 @@ class Calibrator(ABC):
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
         own = self.get_params(deep=False)
-        given = [f"{name}={value!r}" for name, value in own.items() if not _same(value, defaults[name].default)]
+        given = [
+            f"{name}={value!r}" for name, value in own.items() if not _equals_default(value, defaults[name].default)
+        ]
         return f"{type(self).__name__}({', '.join(given)})"
 
     def unfitted(self) -> Self:
         """A new one with the same parameters, not fitted, and so are the calibrators among them."""
-        return type(self)(**{name: _unfitted(value) for name, value in self.get_params(deep=False).items()})
+        return type(self)(**{name: _unfitted_copy(value) for name, value in self.get_params(deep=False).items()})
 
     def __sklearn_tags__(self) -> Any:
         """A map of confidences is a regression of outcomes on one column; a map of scores is a classifier."""
@@ -147,7 +149,7 @@ class Calibrator(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: class, parameters, and what was fitted. Floats come back as they were, bit for bit."""
-        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        params = {name: _param_as_json(value) for name, value in self.get_params(deep=False).items()}
         return {"type": type(self).__name__, "params": params, "fitted": self._state()}
 
     @staticmethod
@@ -350,15 +352,15 @@ def numbers(state: Mapping[str, Any], name: str, shape: tuple[int | None, ...]) 
     return array
 
 
-def _same(value: Any, default: Any) -> bool:
+def _equals_default(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
 
 
-def _unfitted(value: Any) -> Any:
+def _unfitted_copy(value: Any) -> Any:
     return value.unfitted() if isinstance(value, Calibrator) else value
 
 
-def _plain(value: Any) -> Any:
+def _param_as_json(value: Any) -> Any:
     if isinstance(value, Calibrator):
         return value.to_dict()
     return value.tolist() if hasattr(value, "tolist") else value

@@ -330,16 +330,16 @@ class BrierTerms:
             )
         if tradeoff == 0:
             return self._clean
-        return self._worst if tradeoff == 1 else self._together.at(tradeoff)
+        return self._worst_points if tradeoff == 1 else self._clean_and_worst.at(tradeoff)
 
     @cached_property
     def _clean(self) -> BrierPoints:
         assert self.clean is not None
-        return _points(*self.clean)
+        return _brier_points(*self.clean)
 
     @cached_property
-    def _worst(self) -> BrierPoints:
-        found = [(_points(x, c), float(v)) for (x, c), v in zip(self.worst, self.share, strict=True) if v > 0]
+    def _worst_points(self) -> BrierPoints:
+        found = [(_brier_points(x, c), float(v)) for (x, c), v in zip(self.worst, self.share, strict=True) if v > 0]
         mixed, weight = found[0]
         for points, v in found[1:]:
             weight += v
@@ -347,8 +347,8 @@ class BrierTerms:
         return mixed
 
     @cached_property
-    def _together(self) -> _Mixture:
-        return _Mixture(self._clean, self._worst)
+    def _clean_and_worst(self) -> _Mixture:
+        return _Mixture(self._clean, self._worst_points)
 
 
 class _Mixture:
@@ -375,7 +375,7 @@ def _on_more_places(points: BrierPoints, x: Floats) -> tuple[Floats, Floats]:
     return right, wrong
 
 
-def _points(places: Floats, correct: NDArray[np.uint8]) -> BrierPoints:
+def _brier_points(places: Floats, correct: NDArray[np.uint8]) -> BrierPoints:
     """BrierPoints of samples that weigh the same. Their numbers are counted, so the order of samples changes no bit."""
     x, n, right = count_places(places, correct)
     return BrierPoints(x, right / places.size, (n - right) / places.size)

@@ -188,7 +188,7 @@ def load(path: str | os.PathLike[str]) -> Saved:
     place = path_of(path)
     content = read_bytes(place, _MOST_BYTES, "a calibrator")
     try:
-        document = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_without_repeats)
+        document = json.loads(content.decode("utf-8"), parse_constant=_refuse_nan, object_pairs_hook=_without_repeats)
         return _parse(document)
     except (_OtherFile, RemovedError) as error:
         raise InputError(f"{place}: {_short(str(error))}") from None
@@ -204,7 +204,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 500 else f"{text[:500]} …"
 
 
-def _refuse(word: str) -> Any:
+def _refuse_nan(word: str) -> Any:
     raise InputError(f"{word} is not a number")
 
 

@@ -112,12 +112,12 @@ class CertifiedSamples:
             if array.shape != low.shape:
                 raise InputError(f"{name} has shape {array.shape} and lower {low.shape}; pass one entry for each")
         kept = _read_marks(marks)
-        low, high = _ends(low, "lower", kept, 0.0), _ends(high, "upper", kept, 1.0)
+        low, high = _check_interval_ends(low, "lower", kept, 0.0), _check_interval_ends(high, "upper", kept, 1.0)
         c = correctness(correct)
         same_length(lower=low.shape[0], correct=c.size)
         swapped = low > high
         if swapped.any():
-            place = _where(swapped)
+            place = _first_index_text(swapped)
             raise InputError(f"lower{place} is above upper{place}; are the two swapped?")
         z = None
         if confidence is not None:
@@ -125,7 +125,9 @@ class CertifiedSamples:
             same_length(correct=c.size, confidence=z.size)
         texts = tuple(f"{k + 1}" for k in range(low.shape[1])) if radii is None else _radius_texts(radii, low.shape[1])
         rows = np.arange(c.size, dtype=np.int64)
-        return cls(c.copy(), z, texts, low, high, kept, _levels(alpha, low.shape[1]), rows, source, fingerprint)
+        return cls(
+            c.copy(), z, texts, low, high, kept, _alpha_per_radius(alpha, low.shape[1]), rows, source, fingerprint
+        )
 
     @classmethod
     def from_counts(cls, counts: Counts, radii: float | Sequence[float], **settings: Any) -> CertifiedSamples:
@@ -272,7 +274,7 @@ def _columns(value: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _where(bad: NDArray[np.bool_]) -> str:
+def _first_index_text(bad: NDArray[np.bool_]) -> str:
     """Index of the first true entry as text; the column only where there are several."""
     row, column = (int(place) for place in np.unravel_index(int(np.argmax(bad)), bad.shape))
     return f"[{row}]" if bad.shape[1] == 1 else f"[{row}, {column}]"
@@ -283,11 +285,11 @@ def _read_marks(marks: NDArray[Any]) -> NDArray[np.bool_]:
         return marks.copy()
     bad = (marks != 0) & (marks != 1)
     if bad.any():
-        raise InputError(f"certified{_where(bad)} is {marks[bad][0]}, neither 0 nor 1; pass true or false")
+        raise InputError(f"certified{_first_index_text(bad)} is {marks[bad][0]}, neither 0 nor 1; pass true or false")
     return marks == 1
 
 
-def _ends(values: NDArray[Any], name: str, kept: NDArray[np.bool_], otherwise: float) -> Floats:
+def _check_interval_ends(values: NDArray[Any], name: str, kept: NDArray[np.bool_], otherwise: float) -> Floats:
     """Ends of intervals as float64, checked where they are certified and trivial elsewhere."""
     if values.dtype == np.bool_:
         raise InputError(f"{name} holds true/false; pass ends of intervals of confidences")
@@ -299,11 +301,11 @@ def _ends(values: NDArray[Any], name: str, kept: NDArray[np.bool_], otherwise: f
         entry = ends[bad][0]
         what = f"{entry:.9g}, outside [0, 1]" if math.isfinite(entry) else f"{entry}"
         remedy = "pass ends of intervals of confidences, or mark the sample as not certified"
-        raise InputError(f"{name}{_where(bad)} is {what}; {remedy}")
+        raise InputError(f"{name}{_first_index_text(bad)} is {what}; {remedy}")
     return ends
 
 
-def _levels(alpha: Any, count: int) -> tuple[float, ...]:
+def _alpha_per_radius(alpha: Any, count: int) -> tuple[float, ...]:
     several = np.array(to_numpy(alpha, "alpha"), np.float64)
     if several.shape not in ((), (count,)):
         raise InputError(f"alpha has shape {several.shape}; pass one probability, or one for each of {count} radii")

@@ -88,10 +88,10 @@ def search(places: Floats, right: Floats, wrong: Floats, low: Floats, high: Floa
         few = 1 + _BUDGET // (16 * len(levels[depth]))
         waiting[depth] = [(bottom[few:], top[few:], floor[few:])] if floor.size > few else []
         bottom, top = bottom[:few], top[:few]
-        at = _points(bottom, top, best)
+        at = _points_to_try(bottom, top, best)
         seen = levels[depth].look(bottom, top, at)
         rows += len(seen) * len(levels[depth])
-        bound = _bounds(seen, bottom, top, at, len(levels[depth]))
+        bound = _lower_bounds(seen, bottom, top, at, len(levels[depth]))
         last = depth == len(levels) - 1
         if last and seen[:, 0].min() < value:
             best, value = _descend(levels[-1], at[np.argmin(seen[:, 0])], low, high)
@@ -132,14 +132,14 @@ def _coarser(places: Floats, right: Floats, wrong: Floats, rows: int) -> BoxRows
     return BoxRows(np.stack([places[stop - 1], places[first]], axis=1), weight)
 
 
-def _points(low: Floats, high: Floats, best: Floats) -> Floats:
+def _points_to_try(low: Floats, high: Floats, best: Floats) -> Floats:
     """Where to look in each box: in the middle, or as near to the best point as a box next to it allows."""
     near = np.clip(best, low, high)
     beside = (np.abs(near - best) <= high - low).all(axis=1, keepdims=True)
     return np.where(beside, near, (low + high) / 2)
 
 
-def _bounds(seen: Floats, low: Floats, high: Floats, at: Floats, rows: int) -> Floats:
+def _lower_bounds(seen: Floats, low: Floats, high: Floats, at: Floats, rows: int) -> Floats:
     """The larger of the two bounds, lowered by what rounding may have added.
 
     The first three derivatives of each place's error in t are below 1/3 times its weight, and the weights add up to 1:

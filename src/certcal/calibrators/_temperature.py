@@ -128,7 +128,7 @@ def _minimise(derivatives: Derivatives, start: float) -> float:
         if slope == 0 or (slope < 0 and inverse >= HIGHEST) or (slope > 0 and inverse <= LOWEST):
             return inverse
         low, high = (inverse, high) if slope < 0 else (low, inverse)
-        following = inverse + _step(slope, curvature, third)
+        following = inverse + _halley_step(slope, curvature, third)
         if low < following < high and abs(following - inverse) <= SHORT * inverse:
             return following
         # On a flat tail of the loss steps are short though the way is long: then the bracket is halved instead.
@@ -145,7 +145,7 @@ def _minimise(derivatives: Derivatives, start: float) -> float:
     return inverse
 
 
-def _step(slope: float, curvature: float, third: float) -> float:
+def _halley_step(slope: float, curvature: float, third: float) -> float:
     """Halley's step to the zero of the slope; Newton's where the third derivative would more than double it."""
     if not curvature > 0:
         return math.copysign(math.inf, -slope)

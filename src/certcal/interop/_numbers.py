@@ -54,13 +54,13 @@ class ClaimedNumbers:
 def found_in(document: Any) -> ClaimedNumbers:
     """Every number that a document claims, under a name of its own."""
     by = cast("Mapping[str, Any]", document).get("by") if isinstance(document, Mapping) else None
-    claims = list(_claims(document, (), (), str(by or "group")))
-    every = list(_distinct(number for claim in claims for number in claim.numbers))
+    claims = list(_find_claims(document, (), (), str(by or "group")))
+    every = list(_make_names_distinct(number for claim in claims for number in claim.numbers))
     finite = tuple(number for number in every if math.isfinite(number.value))
     rest = tuple(number for number in every if not math.isfinite(number.value))
     told = _conventions(document)
-    of_claims = {} if "conventions" in told else _texts(_settings_of(claim.entry) for claim in claims)
-    return ClaimedNumbers(finite, rest, of_claims | _texts(told.values()))
+    of_claims = {} if "conventions" in told else _settings_texts(_settings_of(claim.entry) for claim in claims)
+    return ClaimedNumbers(finite, rest, of_claims | _settings_texts(told.values()))
 
 
 def legal(text: str) -> str:
@@ -89,14 +89,14 @@ class _ClaimEntry:
         """The value, and the ends of its interval."""
         entry = self.entry
         if "type" not in entry:
-            yield from self._named("estimate", str(entry["name"]), entry["low"], entry["high"])
+            yield from self._numbers_under("estimate", str(entry["name"]), entry["low"], entry["high"])
             return
         told = [key for key in self.keys if key not in _GENERIC]
         own = str(entry.get("method") or entry.get("name") or "value")
         bins = entry.get("settings", {}).get("bins")
         name = "_".join(told or [own]) + ("" if bins is None else f"_bins_{bins}")
         spread = cast("Mapping[str, Any]", entry.get("interval") or {})
-        yield from self._named(KINDS[entry["type"]], name, spread.get("lower"), spread.get("upper"))
+        yield from self._numbers_under(KINDS[entry["type"]], name, spread.get("lower"), spread.get("upper"))
 
     @property
     def _sentence(self) -> str:
@@ -107,22 +107,22 @@ class _ClaimEntry:
         note = f" {entry['note']}" if entry.get("note") else ""
         return f"{entry['name']}, over {entry['n']} models; an estimate, not a guarantee.{note}"
 
-    def _named(self, kind: str, name: str, lower: Any, upper: Any) -> Iterator[Number]:
+    def _numbers_under(self, kind: str, name: str, lower: Any, upper: Any) -> Iterator[Number]:
         radius = self.entry.get("radius")
         at = () if radius is None or any(each.startswith("radius_") for each in self.places) else (f"radius_{radius}",)
         path = "/".join(map(legal, (kind, *self.places, *at, name)))
         side = _SIDES.get(str(self.entry.get("side") or self.entry.get("extreme")), "")
-        yield Number(path + side, _number(self.entry["value"]), self._sentence)
+        yield Number(path + side, _as_float(self.entry["value"]), self._sentence)
         if lower is not None and upper is not None:
-            yield Number(f"{path}_interval_lower", _number(lower))
-            yield Number(f"{path}_interval_upper", _number(upper))
+            yield Number(f"{path}_interval_lower", _as_float(lower))
+            yield Number(f"{path}_interval_upper", _as_float(upper))
 
 
-def _claims(node: Any, places: tuple[str, ...], keys: tuple[str, ...], by: str) -> Iterator[_ClaimEntry]:
+def _find_claims(node: Any, places: tuple[str, ...], keys: tuple[str, ...], by: str) -> Iterator[_ClaimEntry]:
     """Claims below a node; a list starts a new place, and what is in it goes by its own name."""
     if isinstance(node, list | tuple):
         for each in cast("Iterable[Any]", node):
-            yield from _claims(each, (*places, *keys), (), by)
+            yield from _find_claims(each, (*places, *keys), (), by)
     if not isinstance(node, Mapping):
         return
     entry = cast("Mapping[str, Any]", node)
@@ -137,14 +137,14 @@ def _claims(node: Any, places: tuple[str, ...], keys: tuple[str, ...], by: str) 
         places = (*places, f"question_{entry['number']}")
     for key, value in entry.items():
         named = isinstance(value, Mapping)  # what a list is called says nothing about what is in it
-        yield from _claims(value, places, (*keys, str(key)) if named else keys, by)
+        yield from _find_claims(value, places, (*keys, str(key)) if named else keys, by)
 
 
-def _number(value: Any) -> float:
+def _as_float(value: Any) -> float:
     return math.nan if value is None else _WORDS.get(value, math.nan) if isinstance(value, str) else float(value)
 
 
-def _distinct(numbers: Iterable[Number]) -> Iterator[Number]:
+def _make_names_distinct(numbers: Iterable[Number]) -> Iterator[Number]:
     """The same numbers; names that are too long or there already are changed, so that none hides another."""
     seen: set[str] = set()
     for number in numbers:
@@ -181,7 +181,7 @@ def _settings_of(claim: Mapping[str, Any]) -> dict[str, Any]:
     return {**claim.get("settings", {}), **told, **({"alpha": ledger["spent"]} if ledger else {})}
 
 
-def _texts(told: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def _settings_texts(told: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Settings as texts, different values of one after the other."""
     settings: dict[str, list[str]] = {}
     for name, value in (pair for each in told for pair in each.items()):

@@ -134,11 +134,11 @@ class CalibrationCallback(Callback):
         """Begin with empty states."""
         fits = str(getattr(trainer.state.fn, "value", trainer.state.fn)) == "fit"
         due = not fits or (trainer.current_epoch + 1) % self.every_n_epochs == 0
-        self._begin(pl_module, trainer.num_val_batches if due and not trainer.sanity_checking else [])
+        self._start_loaders(pl_module, trainer.num_val_batches if due and not trainer.sanity_checking else [])
 
     def on_test_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin with empty states."""
-        self._begin(pl_module, trainer.num_test_batches)
+        self._start_loaders(pl_module, trainer.num_test_batches)
 
     def on_validation_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
@@ -160,8 +160,7 @@ class CalibrationCallback(Callback):
         """Log what all processes have seen."""
         self._log("test", pl_module)
 
-    def _begin(self, pl_module: Any, batches: Sequence[int | float]) -> None:
-        """Nothing seen yet of loaders with so many batches."""
+    def _start_loaders(self, pl_module: Any, batches: Sequence[int | float]) -> None:
         self._loaders = [LoaderBatches(self, pl_module.device) if each else None for each in batches]
 
     def _add(self, what: str, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int) -> None:
@@ -218,13 +217,13 @@ class LoaderBatches:
         """Names and values; every process has to ask for them."""
         yield from self._metrics.compute().items()
         if self._asked.temperature:
-            yield from self._scaled()
+            yield from self._values_after_scaling()
 
-    def _scaled(self) -> Iterator[tuple[str, Tensor]]:
+    def _values_after_scaling(self) -> Iterator[tuple[str, Tensor]]:
         from certcal.calibrators import TemperatureScaling
 
-        preds = self._everywhere([pair[0] for pair in self._kept], torch.empty(0, 0))
-        target = self._everywhere([pair[1] for pair in self._kept], torch.empty(0, dtype=torch.int64))
+        preds = self._gather_processes([pair[0] for pair in self._kept], torch.empty(0, 0))
+        target = self._gather_processes([pair[1] for pair in self._kept], torch.empty(0, dtype=torch.int64))
         fitted = TemperatureScaling(self._asked.inputs).fit(preds.numpy(), target.numpy())
         yield "temperature", torch.tensor(fitted.temperature_, dtype=torch.float64).to(self._device)
         # All samples are here, so that the processes have nothing to tell each other.
@@ -233,8 +232,7 @@ class LoaderBatches:
         for name, value in metrics.compute().items():
             yield f"{name}_scaled", value.to(self._device)
 
-    def _everywhere(self, parts: list[Tensor], nothing: Tensor) -> Tensor:
-        """The parts of all processes, one after the other."""
+    def _gather_processes(self, parts: list[Tensor], nothing: Tensor) -> Tensor:
         mine = torch.cat(parts) if parts else nothing
         if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
             return mine

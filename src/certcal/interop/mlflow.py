@@ -112,21 +112,21 @@ def log(
     log plain numbers with mlflow.log_metric
     """
     check_prefix(prefix)
-    kept = _existing(files)
-    document = for_json(_document(results))
+    kept = _require_files(files)
+    document = for_json(_as_document(results))
     found = found_in(document)
     if not found.numbers and not found.left_out and not kept:
         raise InputError("results holds no claim; pass what certcal's functions and commands return")
     settings = {prefix + name: text[:_LONGEST_PARAM] for name, text in found.settings.items()} if params else {}
     metrics = {prefix + number.name: number.value for number in found.numbers}
-    with _run(run_id) as (client, run):
+    with _run_to_log_to(run_id) as (client, run):
         _refuse_other_params(run, settings)
         now = int(time.time() * 1000)
         for some in _batches([Param(name, text) for name, text in settings.items()], _PARAMS_AT_ONCE):
             client.log_batch(run.info.run_id, params=some)
         for some in _batches([Metric(name, value, now, step) for name, value in metrics.items()], _METRICS_AT_ONCE):
             client.log_batch(run.info.run_id, metrics=some)
-        claims = _claims(prefix, (*found.numbers, *found.left_out))
+        claims = _claims_file(prefix, (*found.numbers, *found.left_out))
         _keep(client, run, prefix, {"results.json": as_text(document), "claims.txt": claims}, kept)
         client.log_batch(run.info.run_id, tags=_tags(run, claims))
         return Logged(
@@ -138,21 +138,20 @@ def log(
         )
 
 
-def _document(results: Any) -> Any:
-    """Results as they are written to JSON."""
+def _as_document(results: Any) -> Any:
     if hasattr(results, "to_dict"):
         return results.to_dict()
     if isinstance(results, Mapping):
-        return {str(name): _document(each) for name, each in cast("Mapping[Any, Any]", results).items()}
+        return {str(name): _as_document(each) for name, each in cast("Mapping[Any, Any]", results).items()}
     if isinstance(results, list | tuple):
-        return [_document(each) for each in cast("Sequence[Any]", results)]
+        return [_as_document(each) for each in cast("Sequence[Any]", results)]
     raise InputError(
         f"results holds a {type(results).__name__}, which claims nothing; pass what certcal's functions return, "
         "and log plain numbers with mlflow.log_metric"
     )
 
 
-def _existing(files: Iterable[str | Path]) -> list[Path]:
+def _require_files(files: Iterable[str | Path]) -> list[Path]:
     paths = [Path(file) for file in files]
     for path in paths:
         if not path.is_file():
@@ -161,7 +160,7 @@ def _existing(files: Iterable[str | Path]) -> list[Path]:
 
 
 @contextmanager
-def _run(run_id: str | None) -> Generator[tuple[MlflowClient, Any]]:
+def _run_to_log_to(run_id: str | None) -> Generator[tuple[MlflowClient, Any]]:
     """A run to log to; only one that is started here is also ended here."""
     active = mlflow.active_run()
     chosen = run_id or (active.info.run_id if active is not None else os.environ.get("MLFLOW_RUN_ID"))
@@ -188,7 +187,7 @@ def _batches(items: list[Item], size: int) -> Iterator[list[Item]]:
         yield items[start : start + size]
 
 
-def _claims(prefix: str, numbers: Iterable[Number]) -> str:
+def _claims_file(prefix: str, numbers: Iterable[Number]) -> str:
     """Each claim under the name of its number."""
     return "\n".join(f"{prefix}{number.name}\n    {number.sentence}\n" for number in numbers if number.sentence)
 

@@ -110,14 +110,14 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self.estimator_ = self.estimator
             raw = getattr(self.estimator_, method)(X)
         else:
-            options = self._weighted(sample_weight)
+            options = self._weight_argument(sample_weight)
             folds = check_cv(self.cv, y, classifier=True)
             raw = cross_val_predict(self.estimator, X, y, cv=folds, method=method, params=options)
             copy: Any = clone(self.estimator)
             self.estimator_ = copy.fit(X, y, **options)
         self.classes_ = classes
-        calibrator = self._chosen()
-        samples = self._predictions(raw, method, calibrator, codes, sample_weight)
+        calibrator = self._calibrator_to_fit()
+        samples = self._read_scores(raw, method, calibrator, codes, sample_weight)
         self.calibrator_ = fit_predictions(samples, calibrator)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
@@ -129,7 +129,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         method = self._response()
         raw = getattr(self.estimator_, method)(X)
-        scores = self._predictions(raw, method, self.calibrator_, np.zeros(len(raw), np.int64), None)
+        scores = self._read_scores(raw, method, self.calibrator_, np.zeros(len(raw), np.int64), None)
         found = mapped(self.calibrator_, scores)
         return np.stack([1 - found, found], axis=1) if found.ndim == 1 else found
 
@@ -157,7 +157,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             "scores"
         )
 
-    def _chosen(self) -> Any:
+    def _calibrator_to_fit(self) -> Any:
         """The calibrator to fit, as one of all classes where there are more than two."""
         given, several = self.calibrator, self.classes_.size > 2
         if given is None:
@@ -166,7 +166,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return given
         return TopLabel(named_calibrator(given) if isinstance(given, str) else given, inputs="probabilities")
 
-    def _predictions(self, raw: Any, method: str, calibrator: Any, codes: Any, weight: Any) -> Predictions:
+    def _read_scores(self, raw: Any, method: str, calibrator: Any, codes: Any, weight: Any) -> Predictions:
         """Scores of the classifier as the calibrator takes them."""
         raw, k = np.asarray(raw, np.float64), self.classes_.size
         scores = np.stack([-raw / 2, raw / 2], axis=1) if raw.ndim == 1 else raw
@@ -186,7 +186,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return Predictions.from_probabilities(found.probabilities, codes, weight)
         return Predictions.from_logits(np.log(np.maximum(scores, np.finfo(np.float32).tiny)), codes, weight)
 
-    def _weighted(self, sample_weight: Any) -> dict[str, Any]:
+    def _weight_argument(self, sample_weight: Any) -> dict[str, Any]:
         """Weights for the classifier, where there are some and it takes them."""
         takes = "sample_weight" in inspect.signature(self.estimator.fit).parameters
         return {} if sample_weight is None or not takes else {"sample_weight": np.asarray(sample_weight)}

@@ -129,7 +129,7 @@ class CalibrationMetric(Metric, Generic[Accumulator]):
             outcome.
         """
         predictions = self._read(preds, target)
-        sums = self._load()
+        sums = self._load_accumulator()
         self._add(sums, predictions)
         self._store(sums)
         self.samples = self.samples + len(predictions)
@@ -149,7 +149,7 @@ class CalibrationMetric(Metric, Generic[Accumulator]):
             if self._is_synced:  # torchmetrics leaves it so when compute raises
                 self.unsync()
             raise InputError("nothing was added yet; call update with at least one sample")
-        value = torch.tensor(self._value(self._load(), samples), dtype=torch.float64, device="cpu")
+        value = torch.tensor(self._value(self._load_accumulator(), samples), dtype=torch.float64, device="cpu")
         return value if self.device.type == "mps" else value.to(self.device)
 
     def merge_state(self, incoming_state: dict[str, Any] | Metric) -> None:
@@ -169,7 +169,7 @@ class CalibrationMetric(Metric, Generic[Accumulator]):
         """Change nothing: the state is whole numbers and the value always float64."""
         return self
 
-    def _load(self) -> Accumulator:
+    def _load_accumulator(self) -> Accumulator:
         """An accumulator that holds what the state holds, in memory of its own, with low words carried."""
         state = cast(Tensor, getattr(self, self._words_name))
         loaded, sums = self._empty(), self._empty()
@@ -187,13 +187,13 @@ class CalibrationMetric(Metric, Generic[Accumulator]):
         meaning = {"confidence": "correct", "score": "outcomes"}.get(self.inputs, "labels")
         try:
             if getattr(preds, "dtype", None) == torch.bfloat16:
-                preds = self._widened(preds)
+                preds = self._widen_bfloat16(preds)
             return getattr(Predictions, f"from_{'scores' if self.inputs == 'score' else self.inputs}")(preds, target)
         except InputError as error:
             read = f"inputs={self.inputs!r} reads preds as {self.inputs} and target as {meaning}"
             raise InputError(f"{error} ({read})") from None
 
-    def _widened(self, preds: Tensor) -> Tensor:
+    def _widen_bfloat16(self, preds: Tensor) -> Tensor:
         # NumPy has no bfloat16. Many rows of a bfloat16 softmax miss 1 by 0.002, more than the check of rows allows.
         if self.inputs == "probabilities":
             raise InputError(
@@ -212,7 +212,7 @@ class CalibrationMetric(Metric, Generic[Accumulator]):
     def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
         # The sums of torchmetrics do not carry: equal samples give equal states, and no number of merges overflows.
         super()._reduce_states(incoming_state)
-        self._store(self._load())
+        self._store(self._load_accumulator())
 
     def _apply(self, fn: Any, exclude_state: Any = "") -> Any:
         # Values kept by torchmetrics would be rounded to the new type (or refused by a device without float64).

@@ -174,10 +174,10 @@ def apply_map(
     (['row', 'confidence'], 2)
     """
     asked = gather(ApplySettings, locals())
-    saved, name = _map(map)
+    saved, name = _open_map(map)
     given = source_of(data, columns, asked, defaults_of(apply_map))
     if given.kind == "predictions":
-        return _predictions(name, saved, given, columns, progress, everything=everything)
+        return _map_predictions(name, saved, given, columns, progress, everything=everything)
     calibrator: Any = saved.calibrator
     if not isinstance(calibrator, IntervalCalibrator) or isinstance(calibrator, ScoreCalibrator):
         raise InputError(
@@ -186,10 +186,10 @@ def apply_map(
         )
     source = load_certified(given, columns, asked, progress)
     progress.stage("applying")
-    return _certified(name, saved, source, everything=everything)
+    return _map_certified_samples(name, saved, source, everything=everything)
 
 
-def _map(given: Any) -> tuple[Saved, str]:
+def _open_map(given: Any) -> tuple[Saved, str]:
     """A fitted calibrator with what it was fitted to, and how to speak of it."""
     if isinstance(given, str | os.PathLike):
         path = Path(cast("Any", given))
@@ -199,9 +199,11 @@ def _map(given: Any) -> tuple[Saved, str]:
     return given if isinstance(given, Saved) else Saved(given, None), "the map"
 
 
-def _certified(name: str, saved: Saved, source: CertifiedSource, *, everything: bool) -> MappedTable:
+def _map_certified_samples(name: str, saved: Saved, source: CertifiedSource, *, everything: bool) -> MappedTable:
     samples = source.samples
-    kept = _Kept.of(name, saved, (samples.fingerprint, len(samples), source.run), samples.source, everything=everything)
+    kept = _WrittenSamples.of(
+        name, saved, (samples.fingerprint, len(samples), source.run), samples.source, everything=everything
+    )
     after = samples.select(kept.positions).mapped(saved.calibrator)  # pyright: ignore[reportArgumentType]
     origin = source.origin or IntervalOrigin("", "")
     before = "" if origin.recalibration is None else f"{origin.recalibration}; then "
@@ -223,7 +225,7 @@ def _interval_columns(
     columns: dict[str, Any] = {}
     if UNKNOWN not in samples.radii:
         columns["radius"] = np.repeat([float(radius) for radius in samples.radii], n)
-    columns["sample"] = np.tile(rows, count) if names is None else _named(names) * count
+    columns["sample"] = np.tile(rows, count) if names is None else _names_or_numbers(names) * count
     for name in ("lower", "upper", "certified"):
         columns[name] = getattr(samples, name).T.reshape(-1)
     columns["correct"] = np.tile(samples.correct.astype(np.bool_), count)
@@ -234,12 +236,12 @@ def _interval_columns(
     return columns
 
 
-def _named(names: Sequence[str]) -> list[Any]:
+def _names_or_numbers(names: Sequence[str]) -> list[Any]:
     """Names of samples as numbers, if all of them are."""
     return [int(name) for name in names] if all(name.isdecimal() and len(name) < 19 for name in names) else list(names)
 
 
-def _predictions(
+def _map_predictions(
     name: str,
     saved: Saved,
     given: SampleSource,
@@ -258,8 +260,8 @@ def _predictions(
     notes: tuple[str, ...] = ()
     if isinstance(loaded, LoadedScores):
         n, after = len(loaded), None
-        kept = _Kept.of(name, saved, (None, n, None), given.name, everything=True)
-        with _fitting(name, given.name):
+        kept = _WrittenSamples.of(name, saved, (None, n, None), given.name, everything=True)
+        with _errors_name_map_and_table(name, given.name):
             scores = mapped(saved.calibrator, loaded)
         row, number = "row", _own_score(layout) or "confidence"
         made = {number: scores} if scores.ndim == 1 else _probability_columns(layout, scores)
@@ -271,13 +273,13 @@ def _predictions(
         before: Predictions = given.data if loaded is None else loaded.predictions
         n = len(before)
         known = (prediction_fingerprint(before), n, None)
-        kept = _Kept.of(name, saved, known, given.name, everything=everything)
-        with _fitting(name, given.name):
+        kept = _WrittenSamples.of(name, saved, known, given.name, everything=everything)
+        with _errors_name_map_and_table(name, given.name):
             after = recalibrated(saved.calibrator, before.select(kept.positions))
         row, made, weight = "sample", _prediction_columns(layout, after), after.sample_weight
     if weight is not None:
         made["sample_weight"] = weight
-    made, lost = _with_others(made, given.data, layout, row, kept.positions)
+    made, lost = _add_other_columns(made, given.data, layout, row, kept.positions)
     if lost:
         notes += (f"Columns of lists, and those with a name that stands twice, are left out: {', '.join(lost)}.",)
     description = counted(n, "sample") + ("" if layout is None else f"; {layout.description}")
@@ -289,7 +291,7 @@ def _predictions(
 
 
 @contextmanager
-def _fitting(name: str, source: str) -> Generator[None, None, None]:
+def _errors_name_map_and_table(name: str, source: str) -> Generator[None, None, None]:
     """Say of which map and table it is that they do not fit."""
     try:
         yield
@@ -328,7 +330,7 @@ def _probability_columns(layout: Layout | None, probabilities: NDArray[Any]) -> 
     return {f"prob_{name}": column for name, column in zip(names, probabilities.T, strict=True)}
 
 
-def _with_others(
+def _add_other_columns(
     made: dict[str, Any], data: Any, layout: Layout | None, row: str, rows: NDArray[np.int64]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What says which row it is, or else its number; the new columns; then all others of the table."""
@@ -367,7 +369,7 @@ def _prediction_columns(layout: Layout | None, after: Predictions) -> dict[str, 
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
+class _WrittenSamples:
     """Which samples are written, in words too."""
 
     map: str
@@ -398,24 +400,26 @@ class _Kept:
     @staticmethod
     def of(
         name: str, saved: Saved, known: tuple[str | None, int, str | None], source: str, *, everything: bool
-    ) -> _Kept:
+    ) -> _WrittenSamples:
         """Decide by the samples' fingerprint, their number, and the name of the run they are the first of."""
         (fingerprint, n, run), fitted_on, words = known, saved.fitted_on, describe(saved.calibrator)
         every = np.arange(n, dtype=np.int64)
         if fitted_on is None:
             unknown = f"{name} does not say what it was fitted to, so all are kept; make sure that it was not these."
-            return _Kept(words, every, 0, "fitted to samples that are not known", unknown[:1].upper() + unknown[1:])
+            return _WrittenSamples(
+                words, every, 0, "fitted to samples that are not known", unknown[:1].upper() + unknown[1:]
+            )
         fit = fitted_on.among(fingerprint, n, run)
         if fit is None:
             some, told = f"fitted to samples of {fitted_on.source}", fitted_on.fingerprint and fingerprint
             why = "These have another fingerprint" if told else "Whether these are among them is unknown"
             sentence = f"The map was {some}. {why}, so all are kept; make sure that it was fitted to none of them."
-            return _Kept(words, every, 0, some, sentence)
+            return _WrittenSamples(words, every, 0, some, sentence)
         rest = np.setdiff1d(every, fit, assume_unique=True)
         if everything:
             some = f"fitted to {fit.size:,} of these {n:,} samples" if n > 1 else "fitted to this sample"
             sentence = f"The map was {some}: numbers on them are too optimistic."
-            return _Kept(words, every, 0, f"{some}, so that no bound on the population holds", sentence)
+            return _WrittenSamples(words, every, 0, f"{some}, so that no bound on the population holds", sentence)
         if not rest.size:
             raise InputError(
                 f"{name} was fitted to all {n:,} samples of {source}, so none is left to judge it on",
@@ -424,4 +428,4 @@ class _Kept:
             )
         some = f"fitted to {counted(fit.size, 'other sample')} of {fitted_on.source}"
         sentence = f"{counted(fit.size, 'sample')} that it was fitted to {'is' if fit.size == 1 else 'are'} left out."
-        return _Kept(words, rest, fit.size, some, sentence)
+        return _WrittenSamples(words, rest, fit.size, some, sentence)

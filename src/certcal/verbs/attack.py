@@ -21,7 +21,7 @@ from certcal.claims import Estimate, round_outward
 from certcal.data import physical_memory
 from certcal.result import Result
 from certcal.verbs.measure import MeasuredGroup
-from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, named, open_data, open_model
+from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, model_on_data, open_data, open_model
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
         """What was found, what stayed, and what that does not say."""
         strongest = self.strongest
         before, after = (row["equal_mass_ece"].value for row in (self.clean, strongest))
-        plain = [_number(row["ece"].value) for row in (self.clean, strongest)]
+        plain = [_number_text(row["ece"].value) for row in (self.clean, strongest)]
         within = f"within ε = {distance_text(strongest.epsilon)} ({NORMS[self.conventions['norm']]})"
         these = "this sample" if self.n == 1 else f"these {counted(self.n, 'sample')}"
         noise = (
@@ -207,7 +207,7 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
             reached += f"{round_outward(after, 'lower')} (ECE {plain[1]})."
         else:
             reached = f"{start}, and no attack raised it, which does not prove that none can."
-        accuracy = _number(self.clean["accuracy"].value)
+        accuracy = _number_text(self.clean["accuracy"].value)
         kept = f"No predicted label changed (verified), so the accuracy stays {accuracy}."
         if self.changed:
             kept = f"Up to {counted(self.changed, 'predicted label')} changed."
@@ -222,11 +222,13 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
 
     def claims(self) -> Sequence[Estimate]:
         """The strongest attack's AdaECE, then every other estimate; each says under which attack it holds."""
-        first = self._claim(self.strongest, self.strongest["equal_mass_ece"])
-        every = [self._claim(row, each) for row in (self.clean, *self.rows) for each in row.measured.rows]
+        first = self._with_attack_settings(self.strongest, self.strongest["equal_mass_ece"])
+        every = [
+            self._with_attack_settings(row, each) for row in (self.clean, *self.rows) for each in row.measured.rows
+        ]
         return (first, *(each for each in every if each != first))
 
-    def _claim(self, row: AttackRow, measured: Estimate) -> Estimate:
+    def _with_attack_settings(self, row: AttackRow, measured: Estimate) -> Estimate:
         if row.attacked is None:
             return measured
         under = {"attack": row.name, "norm": self.conventions["norm"], "epsilon": row.epsilon}
@@ -237,7 +239,7 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
         found = [Candidate(self.claims()[0])]
         for row in self.rows:
             for group in (None, f"{row.name} at ε = {distance_text(row.epsilon)}"):
-                found += [Candidate(self._claim(row, each), (), group) for each in row.measured.rows]
+                found += [Candidate(self._with_attack_settings(row, each), (), group) for each in row.measured.rows]
         nothing = {"attack": "none", "epsilon": 0.0}
         return found + [Candidate(each, (f"clean_{each.name}",), None, nothing) for each in self.clean.measured.rows]
 
@@ -284,17 +286,17 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
         pairs = [(row.attack, row.epsilon) for row in self.rows]
         first = self.rows[0].attacked
         assert first is not None
-        content = {f"{_CLEAN}.parquet": _table(first.labels, first.clean_probabilities)}
+        content = {f"{_CLEAN}.parquet": _probabilities_file(first.labels, first.clean_probabilities)}
         for row in self.rows:
             found, name = row.attacked, _saved_name(row.attack, row.epsilon)
             assert found is not None
-            content[f"{name}.parquet"] = _table(found.labels, found.probabilities)
+            content[f"{name}.parquet"] = _probabilities_file(found.labels, found.probabilities)
             if inputs:
                 content[f"{name}.npz"] = _archive(found)
         return {path: content[path.name] for path in saved_paths(folder, pairs, inputs=inputs)}
 
 
-def _number(value: float) -> str:
+def _number_text(value: float) -> str:
     """Four decimals, or two digits of what they would not show."""
     return f"{value:.1e}" if 1e-13 < abs(value) < 0.5e-4 else f"{value:.4f}"
 
@@ -330,7 +332,7 @@ def _saved_name(attack: str, epsilon: float) -> str:
     return f"{attack}-{distance_text(epsilon).replace('/', '-')}"
 
 
-def _table(labels: Any, probabilities: Any) -> bytes:
+def _probabilities_file(labels: Any, probabilities: Any) -> bytes:
     from certcal.data import intervals_as_parquet
 
     return intervals_as_parquet({"label": labels, **{f"prob_{k}": each for k, each in enumerate(probabilities.T)}})
@@ -470,7 +472,7 @@ def attack(
     asked = gather(AttackSettings, given)
     from certcal.attacks import Subject, perturb_each
 
-    methods, distances = _methods(asked.attacks, steps), asked.epsilon
+    methods, distances = _distinct_attacks(asked.attacks, steps), asked.epsilon
     opened = open_data(data, given)
     _check_memory(opened.inputs, len(methods) * len(distances))
     inputs = opened.inputs.in_memory()
@@ -500,20 +502,20 @@ def attack(
     progress.stage(titles[0], len(inputs) * len(titles))
     found = perturb_each(subject, methods, distances, restarts=restarts, threads=threads, progress=tell)
     return Attack(
-        source or named(model, network.description, opened.name),
+        source or model_on_data(model, network.description, opened.name),
         {
             "model": "; assumed: ".join((network.description, *found[0].clean_predictions.doubts)),
             **{"data": opened.name, "part": opened.part, "n": len(inputs)},
         }
         | ({"every": every} if every > 1 else {}),
         tuple(inputs.inputs.shape[1:]),
-        AttackRow("", "", 0.0, _measured("unattacked", found[0].clean_predictions, bins)),
+        AttackRow("", "", 0.0, _measure_group("unattacked", found[0].clean_predictions, bins)),
         tuple(
             AttackRow(
-                _key(method),
+                _attack_name(method),
                 str(getattr(method, "aim", "")),
                 one.epsilon,
-                _measured(one.name, one.predictions, bins),
+                _measure_group(one.name, one.predictions, bins),
                 one,
             )
             for (method, _), one in zip(each, found, strict=True)
@@ -534,14 +536,16 @@ def attack(
     )
 
 
-def _methods(attacks: Iterable[Any], steps: int) -> list[AttackMethod]:
+def _distinct_attacks(attacks: Iterable[Any], steps: int) -> list[AttackMethod]:
     """The attacks, each once."""
     found: dict[str, AttackMethod] = {}
     for each in attacks:
         method = _method_of_name(each, steps) if isinstance(each, str) else each
-        if method is each and _key(method) in found:
-            raise InputError(f"two are called {_key(method)!r}", argument="attacks", remedy="give each its own name")
-        found[_key(method)] = method
+        if method is each and _attack_name(method) in found:
+            raise InputError(
+                f"two are called {_attack_name(method)!r}", argument="attacks", remedy="give each its own name"
+            )
+        found[_attack_name(method)] = method
     return list(found.values())
 
 
@@ -553,13 +557,13 @@ def _method_of_name(name: str, steps: int) -> AttackMethod:
     return kind(**ATTACKS[name].parameters, **many)
 
 
-def _key(method: Any) -> str:
+def _attack_name(method: Any) -> str:
     """An attack's name in commands, tables and files."""
     name = getattr(method, "key", None) or getattr(method, "name", type(method).__name__)
     return re.sub(r"[^\w+.]+", "-", str(name).lower()).strip("-") or "attack"
 
 
-def _measured(name: str, predictions: Any, bins: int) -> MeasuredGroup:
+def _measure_group(name: str, predictions: Any, bins: int) -> MeasuredGroup:
     from certcal.binning import equal_width_edges
     from certcal.metrics import Reliability, measure
 

@@ -290,15 +290,14 @@ def bound(
     asked = gather(BoundSettings, locals())
     progress.stage("reading")
     read = data.load(columns, locals(), by)
-    _check(read, asked)
+    _refuse_impossible_settings(read, asked)
     progress.stage("bounding", 1 + len(read.groups))
-    parts = _bounded(read, asked, progress)
+    parts = _bound_groups(read, asked, progress)
     name = source or read.name
     return Bounds(name, read.about, read.description, parts[0], read.by, parts[1:], asked.conventions, asked)
 
 
-def _check(read: PredictionData, settings: BoundSettings) -> None:
-    """Refuse what cannot be asked of these predictions."""
+def _refuse_impossible_settings(read: PredictionData, settings: BoundSettings) -> None:
     predictions, name, kind = read.predictions, read.name, read.about["kind"]
     if settings.scale != "probability" and settings.perturb is None and settings.lipschitz is None:
         raise InputError("it is of perturb or lipschitz", argument="scale", remedy="pass one of them, or leave it out")
@@ -315,7 +314,7 @@ def _check(read: PredictionData, settings: BoundSettings) -> None:
             raise InputError(reason, argument=asked, remedy="leave it out, or the weights")
 
 
-def _bounded(read: PredictionData, settings: BoundSettings, progress: Progress) -> Sequence[BoundedGroup]:
+def _bound_groups(read: PredictionData, settings: BoundSettings, progress: Progress) -> Sequence[BoundedGroup]:
     """The bounds of the whole and of its groups, each at its level."""
     from certcal.bounds import equal_share
 
@@ -331,12 +330,14 @@ def _bounded(read: PredictionData, settings: BoundSettings, progress: Progress) 
         }
         ends = (functions[method](level / 2) for method in ("binned_lower", "binned"))
         interval = TwoSidedBound(*((bounds["binned_lower"], bounds["binned"]) if settings.joint else ends))
-        found.append(BoundedGroup(name, len(part), bounds, interval, _unproved(part, settings, each)))
+        found.append(
+            BoundedGroup(name, len(part), bounds, interval, _estimate_by_published_formula(part, settings, each))
+        )
         progress.advance(1)
     return found
 
 
-def _unproved(part: Predictions, asked: BoundSettings, delta: float) -> dict[str, Estimate]:
+def _estimate_by_published_formula(part: Predictions, asked: BoundSettings, delta: float) -> dict[str, Estimate]:
     """The published formula for perturbed scores, if it is asked for."""
     from certcal.bounds import smooth
 

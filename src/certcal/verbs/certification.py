@@ -146,13 +146,13 @@ class CertifiedAt:
         """Every claim with its key and the samples it is over, "certified" or "all"."""
         found: list[tuple[str, str, Any]] = []
         for key, samples, claim in self.summary.claims():
-            found.append((self._key(key), samples, claim))
+            found.append((self._key_in_document(key), samples, claim))
         for key, claim in (("calibration_error", self.claim), ("equal_mass_error", self.adaptive)):
             if claim is not None:
                 found.append((key, str(claim.settings["samples"]), claim))
         return found
 
-    def _key(self, key: str) -> str:
+    def _key_in_document(self, key: str) -> str:
         """The key of one of the summary's numbers; where a claim has the name, it says what it takes for granted."""
         taken = self.claim is not None and key in ("calibration_error", "equal_mass_error")
         return f"{key}{IF_ALL_HOLD}" if taken else key
@@ -160,7 +160,7 @@ class CertifiedAt:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         document: dict[str, Any] = {"radius": self.radius, "group": self.group}
-        document |= {self._key(key): value for key, value in self.summary.to_dict().items()}
+        document |= {self._key_in_document(key): value for key, value in self.summary.to_dict().items()}
         document["information"]["verdict"] = self.summary.information.verdict_at(self.radius_text)
         document["headline"] = self.headline.sentence
         if self.claim is not None:
@@ -302,12 +302,12 @@ class Certification(Result):
             "source": self.source,
             "n": self.n,
             **self.about,
-            "headline": self._headline(),
+            "headline": self._headline_document(),
             "conventions": {**self.conventions, "bins_are": BRACKETS[str(self.conventions["closed"])]},
             "results": [line.to_dict() for line in self.lines],
         }
 
-    def _headline(self) -> dict[str, Any]:
+    def _headline_document(self) -> dict[str, Any]:
         """The calibration error and what it must be read beside, at the headline's radius, for machines."""
         one = self.at()
         return {
@@ -341,11 +341,14 @@ class Certification(Result):
 
     def to_bytes(self, form: str, **options: Any) -> bytes:
         """The content of a file of the answer; of .parquet the intervals of a run, which can be certified again."""
-        return self._intervals() if form == INTERVALS else super().to_bytes(form, **options)
+        return self._intervals_file() if form == INTERVALS else super().to_bytes(form, **options)
 
-    def _intervals(self) -> bytes:
+    def _intervals_file(self) -> bytes:
         """The intervals at each radius as a Parquet file, with what they rest on."""
-        counts, found = self._drawn, [line.certificates for line in self.lines if line.certificates is not None]
+        counts, found = (
+            self._require_counts,
+            [line.certificates for line in self.lines if line.certificates is not None],
+        )
         if len(self.kinds) > 1:
             raise InputError("a file of intervals needs one kind of certificate", argument="confidence")
 
@@ -375,7 +378,7 @@ class Certification(Result):
     # What is behind the certificates of a run.
 
     @property
-    def _drawn(self) -> Counts:
+    def _require_counts(self) -> Counts:
         if self.counts is None:
             raise InputError(f"{self.source}: a table has intervals and no draws; certify a run for this")
         return self.counts
@@ -383,7 +386,7 @@ class Certification(Result):
     @cached_property
     def clean(self) -> ConfidenceEstimates:
         """Smoothed confidences of a run's samples without a perturbation: an estimate, from the histograms."""
-        return self._drawn.confidence_estimates()
+        return self._require_counts.confidence_estimates()
 
     def clean_bins(self, radius: float | None = None) -> Reliability | None:
         """The reliability diagram without a perturbation of the samples of a run that are certified at a radius.
@@ -402,7 +405,7 @@ class Certification(Result):
         if one is None or not one.n_certified:
             return None
         shown, asked = one.certified, self.settings
-        edges = asked.placed(clean.values).get("edges")
+        edges = asked.binning_with_edges(clean.values).get("edges")
         return reliability(clean.values[shown], one.correct[shown], bins=asked.bins, edges=edges, closed=asked.closed)
 
     def widths(self, kind: str, radius: float | None = None) -> Widths | None:
@@ -418,14 +421,14 @@ class Certification(Result):
         radius
             The headline's when not given.
         """
-        counts, first = self._drawn, self.at(radius)
+        counts, first = self._require_counts, self.at(radius)
         if (first.radius, kind) not in self._widths:
             one = next(
                 (line.certificates for line in self.lines if (line.radius, line.kind) == (first.radius, kind)), None
             )
             if one is None and first.radius is not None:
                 given = (counts, first.radius, self.conventions["alpha"], kind, self.settings.familywise)
-                one = certificates(*given, **self.settings.counted(len(self.radii)))
+                one = certificates(*given, **self.settings.accounting_of(len(self.radii)))
             self._widths[first.radius, kind] = None if one is None else one.widths()
         return self._widths[first.radius, kind]
 
@@ -434,7 +437,7 @@ class Certification(Result):
         """The distribution of p_A over the samples of a run: shares of votes for the true class."""
         from certcal.smoothing.robustness import PaDistribution
 
-        return PaDistribution.of(self._drawn)
+        return PaDistribution.of(self._require_counts)
 
     def influential(self, k: int = 12) -> tuple[InfluentialSample, ...]:
         """The samples of a run that add most to the worst calibration error of the headline, most first.
@@ -444,7 +447,7 @@ class Certification(Result):
         k
             How many, at most. Samples that add nothing are left out.
         """
-        counts, one = self._drawn, self.at()
+        counts, one = self._require_counts, self.at()
         assert one.certificates is not None
         return influential_samples(counts, one.certificates, one.worst, self.clean, k)
 

@@ -116,7 +116,9 @@ class CertifiedRecalibration(Recalibration):
     def candidates(self) -> Sequence[Candidate]:
         """What is claimed of the map that was asked for, at each radius; the headline's claim first."""
         first = self.claims()[0]
-        lines = sorted(_claims(self.chosen), key=lambda line: (line[3] is not first, not line[1].startswith("claimed")))
+        lines = sorted(
+            _rows_of_claims(self.chosen), key=lambda line: (line[3] is not first, not line[1].startswith("claimed"))
+        )
         return [
             Candidate.certified(claim, key, {"samples": samples, **({"radius": radius} if radius else {})})
             for radius, key, samples, claim in lines
@@ -128,14 +130,14 @@ class CertifiedRecalibration(Recalibration):
         lines: list[tuple[Any, ...]] = []
         for line in self.lines:
             start = (line.name, line.tradeoff, int(line is self.chosen))
-            for radius, key, samples, claim in _claims(line):
+            for radius, key, samples, claim in _rows_of_claims(line):
                 value = float(claim.value)
                 lines.append(
                     (*start, radius, key, samples, claim.n, value, getattr(claim, "text", value), in_full(claim))
                 )
         return dict(zip(names, zip(*lines, strict=True), strict=True))
 
-    def _judged(self) -> dict[str, Any]:
+    def _judgement_document(self) -> dict[str, Any]:
         return {
             "radii": list(self.radii),
             "radius_weight": list(self.radius_weight),
@@ -145,7 +147,7 @@ class CertifiedRecalibration(Recalibration):
         }
 
 
-def _claims(line: JudgedMap) -> Iterator[tuple[str, str, str, Any]]:
+def _rows_of_claims(line: JudgedMap) -> Iterator[tuple[str, str, str, Any]]:
     """Radius, key, samples and claim."""
     for key, estimate in line.clean.items():
         yield "", key, "all", estimate
@@ -163,9 +165,9 @@ def recalibrate_certified(
 ) -> Recalibration:
     """Fit maps to one part of certified samples and judge them on the other: :func:`certcal.recalibrate` of them."""
     loaded = load_certified(given, columns, settings, progress)
-    samples, weights, method = loaded.samples, _weights(loaded.samples, settings), settings.method
+    samples, weights, method = loaded.samples, _weights_by_radius(loaded.samples, settings), settings.method
     levels: list[float | None]
-    levels, wanted = _levels(samples, settings)
+    levels, wanted = _tradeoffs_to_fit(samples, settings)
     name = "isotonic" if method is None else method if isinstance(method, str) else type(method).__name__
     common: dict[str, Any] = {
         "source": given.name,
@@ -177,14 +179,14 @@ def recalibrate_certified(
     }
     progress.stage("fitting" if settings.fit_on_all else "fitting and judging")
     if settings.fit_on_all:
-        return fitted_to_all(_maps(samples, method, [wanted], weights)[0], common)
+        return fitted_to_all(_fit_maps(samples, method, [wanted], weights)[0], common)
     fit, rest = samples.split(settings.fraction, settings.seed)
     shares = radius_shares(fit, weights)
     if not any(shares) and wanted == 0:
         levels = [wanted]
     constant = tuple(float(fit.correct[kept].mean()) if kept.any() else None for kept in fit.certified.T)
     judging: dict[str, Any] = {each: getattr(settings, each) for each in ("bins", "closed", "delta")}
-    maps = _maps(fit, method, levels, weights)
+    maps = _fit_maps(fit, method, levels, weights)
     lines = [judge(rest, None, constant, name=IDENTITY, assumptions=(ORDER,), **judging)]
     built_in = type(maps[0]).__module__.startswith("certcal.")  # those are proved to hold what they map
     judging["assumptions"] = (ORDER,) if built_in else (ORDER, own_map(name))
@@ -208,7 +210,7 @@ def recalibrate_certified(
     )
 
 
-def _levels(samples: CertifiedSamples, settings: RecalibrateSettings) -> tuple[list[Any], float | None]:
+def _tradeoffs_to_fit(samples: CertifiedSamples, settings: RecalibrateSettings) -> tuple[list[Any], float | None]:
     """Trade-offs to fit at, ascending, and the one that is wanted; without clean confidences there is only 1."""
     known, method = samples.confidence is not None, settings.method
     asked = {"tradeoff": (settings.tradeoff,), "tradeoffs": settings.tradeoffs or (None,)}
@@ -238,7 +240,7 @@ def _levels(samples: CertifiedSamples, settings: RecalibrateSettings) -> tuple[l
     return sorted({wanted, *(level for level in others if known or level == 1)}), wanted
 
 
-def _maps(
+def _fit_maps(
     samples: CertifiedSamples, method: Any, levels: Sequence[Any], weights: Sequence[float] | None
 ) -> Sequence[Any]:
     """Maps by name at each trade-off, or a copy of a user's own, fitted."""
@@ -262,7 +264,7 @@ def _maps(
     return [own]
 
 
-def _weights(samples: CertifiedSamples, settings: RecalibrateSettings) -> tuple[float, ...] | None:
+def _weights_by_radius(samples: CertifiedSamples, settings: RecalibrateSettings) -> tuple[float, ...] | None:
     """Weights of the radii, which are ascending whatever the order in which they were given."""
     given, radii = settings.radius_weight, samples.radii
     if given is None:

@@ -145,15 +145,15 @@ def source_of(
     for role in given:
         if role not in _COLUMNS[source.kind]:
             whose = [KINDS[kind] for kind, roles in _COLUMNS.items() if role in roles]
-            _refuse(role, whose, source)
+            _refuse_argument(role, whose, source)
     for name, value in vars(settings).items():
         kinds = _FOR.get(name, (source.kind,))
         if source.kind not in kinds and value != defaults[name]:
-            _refuse(name, [KINDS[kind] for kind in kinds if kind != "samples"], source)
+            _refuse_argument(name, [KINDS[kind] for kind in kinds if kind != "samples"], source)
     return source
 
 
-def _refuse(argument: str, whose: Sequence[str], source: SampleSource) -> None:
+def _refuse_argument(argument: str, whose: Sequence[str], source: SampleSource) -> None:
     reason = f"it is for {' or '.join(whose)}, and {source.name} is {source.words}"
     raise InputError(reason, argument=argument, remedy="leave it out")
 
@@ -191,7 +191,9 @@ def load_certified(
         samples: CertifiedSamples = source.data
         return CertifiedSource(samples, counted(len(samples), "sample"), {}, _note(samples.alpha))
     progress.stage("reading")
-    return _of_run(source, settings, progress) if source.kind == "run" else _of_table(source, columns, settings)
+    return (
+        _of_run(source, settings, progress) if source.kind == "run" else _read_interval_table(source, columns, settings)
+    )
 
 
 def _of_run(source: SampleSource, settings: CertifyingSettings, progress: Progress) -> CertifiedSource:
@@ -229,7 +231,9 @@ def _of_run(source: SampleSource, settings: CertifyingSettings, progress: Progre
     return CertifiedSource(made, describe_run(manifest, counts, one), about, note, origin, run=name)
 
 
-def _of_table(source: SampleSource, columns: Mapping[str, Any] | None, settings: CertifyingSettings) -> CertifiedSource:
+def _read_interval_table(
+    source: SampleSource, columns: Mapping[str, Any] | None, settings: CertifyingSettings
+) -> CertifiedSource:
     from certcal.calibrators import CertifiedSamples
 
     table = read_intervals(source.data, columns, alpha=settings.alpha is None, samples=True)

@@ -89,14 +89,14 @@ class CertifySettings:
         """What the numerics are told about bins and the population."""
         return {"bins": self.bins, "closed": self.closed, "delta": self.delta}
 
-    def placed(self, clean: Any) -> dict[str, Any]:
-        """The same with edges that were given, or are quantiles of confidences without an attack (None: unknown)."""
+    def binning_with_edges(self, clean: Any) -> dict[str, Any]:
+        """``binning`` with the edges that were given, or quantiles of the clean confidences (None: unknown)."""
         placed: dict[str, Any] = {} if self.edges == "equal-width" else {"edges": self.edges}
         if self.edges == "equal-mass":
             placed = {"edges": equal_mass_edges(clean, self.bins, self.closed), "chosen": True}
         return {**self.binning, **placed, **({"adaptive": True} if self.adaptive else {})}
 
-    def counted(self, radii: int) -> dict[str, Any]:
+    def accounting_of(self, radii: int) -> dict[str, Any]:
         """What certificates at so many radii are told about how alpha is counted."""
         return {"accounting": self.accounting, "together": radii if self.together else 1}
 
@@ -239,11 +239,11 @@ def certify(
     if isinstance(given, IntervalTable):
         if by is not None or columns:
             raise InputError("the columns of this table are known; leave them out", argument="by")
-        return _of_table(given, asked, progress)
+        return _certify_table(given, asked, progress)
     named = columns if by is None else {**(columns or {}), "by": by}
     clean = asked.edges == "equal-mass"
     table = read_intervals(cast("str", given), named, alpha=asked.alpha is None, samples=clean)
-    return _of_table(table, asked, progress)
+    return _certify_table(table, asked, progress)
 
 
 def default_radii(counts: Counts, alpha: float = ALPHA_OF_RUNS, familywise: bool = False) -> tuple[float, ...]:
@@ -278,12 +278,14 @@ def _of_counts(
     if settings.together:
         most = replace(counts, votes=counts.draws)
         reached = len(settings.radii or default_radii(most, alpha, settings.familywise))
-    placed = settings.placed(counts.confidence_estimates().values if settings.edges == "equal-mass" else None)
+    placed = settings.binning_with_edges(
+        counts.confidence_estimates().values if settings.edges == "equal-mass" else None
+    )
     lines: list[CertifiedAt] = []
     progress.stage("certifying", len(radii) * len(kinds))
     for radius in radii:
         for kind in kinds:
-            one = certificates(counts, radius, alpha, kind, settings.familywise, **settings.counted(reached))
+            one = certificates(counts, radius, alpha, kind, settings.familywise, **settings.accounting_of(reached))
             claim = one.claim(settings.bins, settings.closed, edges=placed.get("edges"))
             line = CertifiedAt(radius, one.confidence if several else None, one.summary(**placed), one, claim)
             if settings.adaptive:
@@ -293,7 +295,7 @@ def _of_counts(
             progress.advance(1)
     if settings.compare:
         clean = counts.confidence_estimates().values if settings.grid else None
-        lines = [_compared(line, settings, progress, line.certificates, placed, clean) for line in lines]
+        lines = [_add_published_methods(line, settings, progress, line.certificates, placed, clean) for line in lines]
     first = lines[0].certificates
     assert first is not None
     names = [kind_name(kind) for kind in kinds]
@@ -323,7 +325,7 @@ def _of_counts(
 # --- tables --------------------------------------------------------------------------------------------------------
 
 
-def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progress) -> Certification:
+def _certify_table(table: IntervalTable, settings: CertifySettings, progress: Progress) -> Certification:
     from certcal.bounds import equal_share
     from certcal.worst_case import certify as certified
 
@@ -336,7 +338,7 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
         reason = f"{table.path} has no column of confidences without an attack, of which the edges are quantiles"
         remedy = "add one named confidence, or give the edges as numbers"
         raise InputError(reason, argument="edges", remedy=remedy)
-    placed = settings.placed(table.confidence)
+    placed = settings.binning_with_edges(table.confidence)
     # As certcal.bound does: all groups of a radius hold together, and the whole has a level of its own.
     share: dict[str, Any] = {}
     if table.group_names:
@@ -352,7 +354,7 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
         summary = summary if table.origin is None or not alpha else summary.called("calibration_error", IF_ALL_HOLD)
         line = CertifiedAt(None if part.radius is None else float(part.radius), part.group, summary)
         compared = settings.compare and part.group is None
-        lines.append(_compared(line, settings, progress, part, placed) if compared else line)
+        lines.append(_add_published_methods(line, settings, progress, part, placed) if compared else line)
     made = {} if table.origin is None else {"certificates": table.origin.to_dict()}
     radii = dict.fromkeys(line.radius for line in lines)
     return Certification(
@@ -380,7 +382,7 @@ def _describe_table(table: IntervalTable, lines: Sequence[CertifiedAt]) -> str:
     return f"{count}; {table.layout.description}{made}"
 
 
-def _compared(
+def _add_published_methods(
     line: CertifiedAt,
     settings: CertifySettings,
     progress: Progress,

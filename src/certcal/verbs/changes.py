@@ -184,7 +184,7 @@ class ChangeComparison(Result):
             if self.kind == "estimates":
                 found += [Candidate(row.claim, (), group) for row in members]
             found += [Candidate(row.new, (row.name, f"new_{row.name}"), group) for row in members]
-            found += [Candidate(_named(row.old, f"old {row.name}"), (), group) for row in members]
+            found += [Candidate(_rename_claim(row.old, f"old {row.name}"), (), group) for row in members]
         return found
 
     def contents(self) -> dict[str, Any]:
@@ -221,7 +221,7 @@ class ChangeComparison(Result):
         }
 
 
-def _named(claim: Any, name: str) -> Any:
+def _rename_claim(claim: Any, name: str) -> Any:
     return replace(claim, name=name)
 
 
@@ -235,13 +235,13 @@ def compare_results(*results: Any) -> ChangeComparison:
         rows = tuple(Change(name, before[name], after[name]) for name in before if name in after)
         rest = (name for name in (*before, *after) if not (name in before and name in after))
         return ChangeComparison(old, new, rows, tuple(dict.fromkeys(rest)))
-    rows, rest = _changes(old.whole, new.whole)
+    rows, rest = _match_numbers(old.whole, new.whole)
     theirs = {group.name: group for group in old.groups}
-    groups = {group.name: _changes(theirs[group.name], group)[0] for group in new.groups if group.name in theirs}
+    groups = {group.name: _match_numbers(theirs[group.name], group)[0] for group in new.groups if group.name in theirs}
     return ChangeComparison(old, new, rows, rest, groups, Pairing(None, _NO_ROWS))
 
 
-def _changes(
+def _match_numbers(
     old: MeasuredGroup,
     new: MeasuredGroup,
     before: Predictions | None = None,
@@ -268,7 +268,7 @@ def _changes(
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
+class _ComparedTable:
     """One of the two tables, read."""
 
     data: Any
@@ -292,7 +292,7 @@ class _Side:
         """Names of the columns; predictions have none."""
         return [] if isinstance(self.data, Predictions) else list(open_table(self.data).names)
 
-    def select(self, rows: NDArray[np.int64]) -> _Side:
+    def select(self, rows: NDArray[np.int64]) -> _ComparedTable:
         """Some rows, in an order."""
         groups = None if self.groups is None else self.groups[rows]
         return replace(self, predictions=self.predictions.select(rows), groups=groups)
@@ -335,27 +335,27 @@ def compare_tables(
     given = names or (None, None)
     both = [PredictionSource("compare", (each,)).read(columns, locals()) for each in (old, new)]
     sides = [
-        _read(data, roles, by, name or called)
+        _read_side(data, roles, by, name or called)
         for (data, roles), name, called in zip(both, given, ("old", "new"), strict=True)
     ]
     tasks = [side.predictions.task for side in sides]
     if tasks[0] != tasks[1]:
         said = [f"{side.name} has {_TASKS[task]}" for side, task in zip(sides, tasks, strict=True)]
         raise InputError(f"{said[0]} and {said[1]}; compare two tables of one kind")
-    sides, pairing = _paired(sides, key, asked.pair)
+    sides, pairing = _pair_rows(sides, key, asked.pair)
     progress.stage("comparing")
     return compare_predictions(*sides, pairing=pairing, by=by, settings=asked)
 
 
 def compare_predictions(
-    old: _Side, new: _Side, *, pairing: Pairing, by: Any = None, settings: ChangeSettings
+    old: _ComparedTable, new: _ComparedTable, *, pairing: Pairing, by: Any = None, settings: ChangeSettings
 ) -> ChangeComparison:
     """Compare what was read and paired."""
     sides, paired = (old, new), pairing.by is not None
-    measured = [_measured(side, by, settings) for side in sides]
+    measured = [_measure_side(side, by, settings) for side in sides]
     level = settings.level
     before, after = old.predictions, new.predictions
-    rows, rest = _changes(measured[0].whole, measured[1].whole, before, after, level, paired=paired)
+    rows, rest = _match_numbers(measured[0].whole, measured[1].whole, before, after, level, paired=paired)
     theirs = {group.name: group for group in measured[0].groups}
     groups: dict[str, tuple[Change, ...]] = {}
     for group in measured[1].groups:
@@ -363,14 +363,14 @@ def compare_predictions(
             chosen = [np.flatnonzero(side.groups == group.name) for side in sides]
             one, two = (side.predictions.select(rows) for side, rows in zip(sides, chosen, strict=True))
             together = paired and np.array_equal(chosen[0], chosen[1])  # a sample may have moved to another group
-            groups[group.name] = _changes(theirs[group.name], group, one, two, level, paired=together)[0]
+            groups[group.name] = _match_numbers(theirs[group.name], group, one, two, level, paired=together)[0]
     conventions = {
         "task": after.task,
         "level": level,
         **{key: value for key, value in measured[1].conventions.items() if key not in ("level", "streamed")},
         "seed": settings.seed,
     }
-    bounds = _bounds(before, after, pairing, settings) if settings.bounds else None
+    bounds = _bound_difference(before, after, pairing, settings) if settings.bounds else None
     if bounds is not None:
         conventions["delta"] = settings.delta
     return ChangeComparison(measured[0], measured[1], rows, rest, groups, pairing, bounds, conventions)
@@ -379,7 +379,7 @@ def compare_predictions(
 def answers(old: Predictions, new: Predictions, names: tuple[str, str], **options: Any) -> ChangeComparison:
     """Compare two answers for the same samples, such as before and after a map, with options of :func:`compare`."""
     sides = [
-        _Side(data, name, data, None, {"task": data.task, "kind": data.kind}, counted(len(data), "sample"))
+        _ComparedTable(data, name, data, None, {"task": data.task, "kind": data.kind}, counted(len(data), "sample"))
         for data, name in zip((old, new), names, strict=True)
     ]
     asked = settings_of(compare_tables, ChangeSettings, **options)
@@ -388,7 +388,7 @@ def answers(old: Predictions, new: Predictions, names: tuple[str, str], **option
     )
 
 
-def _measured(side: _Side, by: Any, settings: ChangeSettings) -> Measurement:
+def _measure_side(side: _ComparedTable, by: Any, settings: ChangeSettings) -> Measurement:
     groups = None if side.groups is None else side.groups
     found = measure(
         side.predictions,
@@ -404,7 +404,9 @@ def _measured(side: _Side, by: Any, settings: ChangeSettings) -> Measurement:
     return replace(found, about=side.about, description=side.description, by=named)
 
 
-def _bounds(old: Predictions, new: Predictions, pairing: Pairing, settings: ChangeSettings) -> DifferenceBounds:
+def _bound_difference(
+    old: Predictions, new: Predictions, pairing: Pairing, settings: ChangeSettings
+) -> DifferenceBounds:
     from certcal.bounds import difference
 
     if pairing.by is None:
@@ -425,7 +427,7 @@ def _bounds(old: Predictions, new: Predictions, pairing: Pairing, settings: Chan
     )
 
 
-def _read(data: Any, columns: Mapping[str, Any] | None, by: Any, name: str) -> _Side:
+def _read_side(data: Any, columns: Mapping[str, Any] | None, by: Any, name: str) -> _ComparedTable:
     if isinstance(data, Predictions):
         if isinstance(by, str):
             reason = "predictions have no columns"
@@ -434,7 +436,7 @@ def _read(data: Any, columns: Mapping[str, Any] | None, by: Any, name: str) -> _
         if groups is not None and groups.size != len(data):
             raise InputError(f"it has {groups.size} entries for {len(data)} samples; give one each", argument="by")
         about = {"task": data.task, "kind": data.kind, "classes": data.classes}
-        return _Side(data, name, data, groups, about, counted(len(data), "sample"))
+        return _ComparedTable(data, name, data, groups, about, counted(len(data), "sample"))
     if by is not None and not isinstance(by, str):
         raise InputError("groups of tables are a column; give its name", argument="by")
     loaded = load_table(data, columns, by=by)
@@ -443,23 +445,23 @@ def _read(data: Any, columns: Mapping[str, Any] | None, by: Any, name: str) -> _
     about = {"task": predictions.task, "kind": loaded.layout.kind, "columns": loaded.layout.to_dict()}
     shown = name if name not in ("old", "new") or str(loaded.path) == "table" else str(loaded.path)
     said = f"{counted(len(predictions), 'sample')}; {loaded.layout.description}"
-    return _Side(data, shown, predictions, groups, about, said)
+    return _ComparedTable(data, shown, predictions, groups, about, said)
 
 
-def _paired(sides: list[_Side], key: str | None, pair: str) -> tuple[list[_Side], Pairing]:
+def _pair_rows(sides: list[_ComparedTable], key: str | None, pair: str) -> tuple[list[_ComparedTable], Pairing]:
     """The rows that count, in one order where they are paired."""
     if key is not None and pair != "key":
         raise InputError("a key pairs the rows already", argument="pair", remedy="leave one of the two out")
     if pair == "none":
         return sides, Pairing(None, "rows are not paired, as asked")
     if pair == "order":
-        _same_truth(sides, None)
+        _refuse_different_labels(sides, None)
         return sides, Pairing("order", "rows are paired by their order, as asked")
     column: str | None = None
     if any(isinstance(side.data, Predictions) for side in sides):
         if key is not None:
             raise InputError("predictions have no columns", argument="key", remedy="compare tables, or pair by order")
-    elif (column := key or _identifier(sides)) is not None:
+    elif (column := key or _shared_identifier(sides)) is not None:
         keys = [sample_keys(side.data, column, required=key is not None) for side in sides]
         if keys[0] is not None and keys[1] is not None:
             return _by_key(sides, column, keys[0], keys[1])
@@ -473,27 +475,28 @@ def _paired(sides: list[_Side], key: str | None, pair: str) -> tuple[list[_Side]
     return sides, Pairing(None, f"rows are not paired: {why}")
 
 
-def _identifier(sides: list[_Side]) -> str | None:
+def _shared_identifier(sides: list[_ComparedTable]) -> str | None:
     """A column that both have and that is called as identifiers are."""
     theirs = set(sides[1].columns())
     shared = [name for name in sides[0].columns() if name in theirs]
     return next((name for word in IDENTIFIER for name in shared if plain_name(name) == word), None)
 
 
-def _by_key(sides: list[_Side], column: str, old: list[str], new: list[str]) -> tuple[list[_Side], Pairing]:
+def _by_key(
+    sides: list[_ComparedTable], column: str, old: list[str], new: list[str]
+) -> tuple[list[_ComparedTable], Pairing]:
     place = {value: row for row, value in enumerate(old)}
     rows = np.array([(place[value], row) for row, value in enumerate(new) if value in place], np.int64).reshape(-1, 2)
     if not rows.size:
         reason = f"{sides[0].name} and {sides[1].name} have no value of {column!r} in common"
         raise InputError(reason, argument="key", remedy="name another column, or do not pair the rows")
     both = [side.select(rows[:, place]) for place, side in enumerate(sides)]
-    _same_truth(both, (column, rows, new))
+    _refuse_different_labels(both, (column, rows, new))
     why = f"rows are paired by {column!r}"
     return both, Pairing("key", why, column, len(old) - len(rows), len(new) - len(rows))
 
 
-def _same_truth(sides: list[_Side], key: tuple[str, NDArray[np.int64], list[str]] | None) -> None:
-    """Refuse pairs of rows of which different things were true."""
+def _refuse_different_labels(sides: list[_ComparedTable], key: tuple[str, NDArray[np.int64], list[str]] | None) -> None:
     sizes = [len(side.predictions) for side in sides]
     if sizes[0] != sizes[1]:
         reason = f"{sides[0].name} has {counted(sizes[0], 'row')} and {sides[1].name} {sizes[1]:,}"

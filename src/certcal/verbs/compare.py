@@ -203,7 +203,9 @@ def compare(*sources: Any, **options: Any) -> Comparison | FamilyComparison | Ch
     families = {name: options.pop(name) for name in list(options) if name not in known}
     if len(sources) == 1 and isinstance(sources[0], Mapping):
         families, sources = {**cast("Mapping[str, Any]", sources[0]), **families}, ()
-    numbers = [name for name, given in families.items() if any(isinstance(each, int | float) for each in listed(given))]
+    numbers = [
+        name for name, given in families.items() if any(isinstance(each, int | float) for each in as_list(given))
+    ]
     check_arguments(numbers, known[:-1])
     if families and sources:
         raise InputError("some sources belong to a family and some do not; name all of them, or none")
@@ -258,7 +260,7 @@ def source_kind(source: Any) -> str:
     return "a log" if log_columns(names).keys() >= _LOG else TABLE
 
 
-def listed(sources: Any) -> Sequence[Any]:
+def as_list(sources: Any) -> Sequence[Any]:
     """One source or several as a list."""
     return cast("Sequence[Any]", sources) if isinstance(sources, list | tuple) else [sources]
 

@@ -369,7 +369,7 @@ def measure(
     asked = gather(MeasureSettings, locals())
     table, columns = data.read(columns, locals())
     if isinstance(table, Predictions):
-        return _measured(PredictionData.of_predictions(table, by), asked, source, progress)
+        return _measure_in_memory(PredictionData.of_predictions(table, by), asked, source, progress)
     progress.stage("reading")
     limit = memory if memory is not None else (physical_memory() or 0) // 2 or None
     stream = PredictionStream(table, columns, by=column_name(by), memory=limit)
@@ -384,7 +384,7 @@ def measure(
             return _at_once(stream, asked, source, progress, largest)
         except DoesNotFit:  # text and what is compressed tell their size only as they are read
             pass
-    return _in_pieces(stream, asked, source, progress, limit)
+    return _measure_in_passes(stream, asked, source, progress, limit)
 
 
 def _at_once(
@@ -392,16 +392,17 @@ def _at_once(
 ) -> Measurement:
     progress.stage("reading", stream.rows)
     loaded = stream.load(advance=progress.advance, most=largest)
-    return _measured(PredictionData.of_table(loaded, stream.by), settings, source, progress)
+    return _measure_in_memory(PredictionData.of_table(loaded, stream.by), settings, source, progress)
 
 
-def _measured(data: PredictionData, settings: MeasureSettings, source: str | None, progress: Progress) -> Measurement:
-    """Measure what is in memory."""
+def _measure_in_memory(
+    data: PredictionData, settings: MeasureSettings, source: str | None, progress: Progress
+) -> Measurement:
     predictions, groups = data.predictions, data.groups
     progress.stage("measuring", 1 + len(groups))
     parts: list[MeasuredGroup] = []
     for name, part in (("all", predictions), *groups):
-        parts.append(_group(name, part, settings))
+        parts.append(_measure_group(name, part, settings))
         progress.advance(1)
     conventions = {**settings.conventions(predictions.task), "streamed": False}
     name = source or data.name
@@ -437,7 +438,7 @@ def _decision_curve(predictions: Predictions, level: float) -> DecisionCurve:
     return DecisionCurve.of(sums(p.confidence, p.correct, p.sample_weight, threshold_edges()), level)
 
 
-def _group(name: str, predictions: Predictions, settings: MeasureSettings) -> MeasuredGroup:
+def _measure_group(name: str, predictions: Predictions, settings: MeasureSettings) -> MeasuredGroup:
     """Measure predictions and prepare their diagram."""
     from certcal.metrics import Reliability
     from certcal.metrics import measure as measurements
@@ -460,7 +461,7 @@ def _group(name: str, predictions: Predictions, settings: MeasureSettings) -> Me
     return MeasuredGroup(name, len(predictions), found.rows, prepared, effective_n=effective)
 
 
-def _in_pieces(
+def _measure_in_passes(
     stream: PredictionStream,
     settings: MeasureSettings,
     source: str | None,

@@ -42,7 +42,7 @@ def open_data(data: Any, asked: Mapping[str, Any]) -> OpenedInputs:
     return open_inputs(data, **{name: asked[name] for name in names if name in asked})
 
 
-def named(model: object, description: str, data: str) -> str:
+def model_on_data(model: object, description: str, data: str) -> str:
     """What was tried on what: the model by its file or name, where it has one."""
     return f"{model if isinstance(model, str | os.PathLike) else description} on {data}"
 

@@ -160,7 +160,7 @@ class Recalibration(Result):
             "method": self.method,
             "n_fit": self.n_fit,
             "n_held_out": self.n_held_out,
-            **self._judged(),
+            **self._judgement_document(),
             "map": self.map.to_dict() if isinstance(self.map, Calibrator) else {"type": describe(self.map)},
             **self.about,
             "conventions": {**self.conventions, "bins_are": BRACKETS[self.conventions["closed"]]},
@@ -168,7 +168,7 @@ class Recalibration(Result):
             "notes": list(self.notes),
         }
 
-    def _judged(self) -> dict[str, Any]:
+    def _judgement_document(self) -> dict[str, Any]:
         return {}
 
     def to_bytes(self, form: str, **options: Any) -> bytes:
@@ -244,7 +244,7 @@ class PredictionRecalibration(Recalibration):
             "n": [row.n for _, row in lines],
         }
 
-    def _judged(self) -> dict[str, Any]:
+    def _judgement_document(self) -> dict[str, Any]:
         both = {"before": self.before.to_dict(), "after": self.after.to_dict()}
         return {"calibrator": describe(self.map), **both}
 
@@ -272,13 +272,13 @@ class RecalibrateVerb(Protocol[P]):
     ) -> PredictionRecalibration: ...
 
 
-def _typed(
+def _with_signature_of(
     verb: Callable[Concatenate[PredictionSource, P], Recalibration],
 ) -> RecalibrateVerb[P]:
     return cast("Any", about_predictions(verb))
 
 
-@_typed
+@_with_signature_of
 @verb(roles=ROLES)
 def recalibrate(
     data: PredictionSource,

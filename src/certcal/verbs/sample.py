@@ -274,7 +274,7 @@ def sample(
     asked = locals()
     from certcal.smoothing import sample as draw
 
-    here, elsewhere = _here_and_there(device, getattr(engine, "gpus", None))
+    here, elsewhere = _local_and_worker_device(device, getattr(engine, "gpus", None))
     opened = open_data(data, asked)
     network = open_model(model, asked, here)
     if elsewhere is not None and network.source is not None and network.source.device != elsewhere:
@@ -293,7 +293,7 @@ def sample(
         out=out,
         workers=workers,
         engine=engine,
-        progress=_told(progress, "drawing"),
+        progress=_report_steps(progress, "drawing"),
         data_source=opened.name if isinstance(data, str | os.PathLike) else None,
         data_settings=opened.settings,
     )
@@ -363,12 +363,12 @@ def decide(
         noise=noise,
         batch=batch,
         noise_threads=noise_threads,
-        progress=_told(progress),
+        progress=_report_steps(progress),
     )
     return replace(found, source=opened.name, index=opened.settings.every * found.index)
 
 
-def _here_and_there(device: str, gpus: float | None) -> tuple[str, str | None]:
+def _local_and_worker_device(device: str, gpus: float | None) -> tuple[str, str | None]:
     """The device of this process, and that of the workers on a cluster, which give their GPUs by number."""
     if gpus is None:
         return device, None
@@ -383,7 +383,7 @@ def _here_and_there(device: str, gpus: float | None) -> tuple[str, str | None]:
     return device if device == "cpu" else "auto", device
 
 
-def _told(progress: Progress, stage: str | None = None) -> Callable[[int, int], None]:
+def _report_steps(progress: Progress, stage: str | None = None) -> Callable[[int, int], None]:
     """Numbers of what is finished as steps; with a stage the first of them begins it."""
     before: list[int] = [] if stage else [0]
 

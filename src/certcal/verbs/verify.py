@@ -28,7 +28,7 @@ from certcal.data import (
 )
 from certcal.result import Result
 from certcal.verbs.certification import INTERVALS
-from certcal.verbs.model_and_data import COUNT, SIDE, DataSet, named, open_data, open_model
+from certcal.verbs.model_and_data import COUNT, SIDE, DataSet, model_on_data, open_data, open_model
 from certcal.verdict import Candidate
 from certcal.verification import InputBox, Verified
 from certcal.verification.boxes import short
@@ -180,7 +180,7 @@ class Verification(Result):
     @property
     def sizes(self) -> str:
         """The box and the multiples of its amounts, for people."""
-        return _sizes(self.box, self.settings)
+        return _sizes_text(self.box, self.settings)
 
     def __repr__(self) -> str:
         one = self.at()
@@ -351,7 +351,7 @@ def verify(
     kind = kind_of(found)
     verifier = kind.make(found)
     tabular = kind.tabular or is_table(data)
-    around = _box(box, tabular=tabular)
+    around = _open_box(box, tabular=tabular)
     rows, labels, names, columns, name, placed = _read_rows(data, tabular, verifier, around, given)
     if labels.max(initial=0) >= verifier.classes:
         worst = int(np.argmax(labels))
@@ -359,22 +359,22 @@ def verify(
         raise InputError(reason, argument="data", remedy="number the classes as the model does, from 0")
     changes = around.on(rows, names, columns)
     progress.stage("verifying", len(rows) * len(asked.epsilon))
-    parts = [_piece(verifier, changes, start, asked, progress) for start in range(0, len(rows), PIECE)]
+    parts = [_verify_piece(verifier, changes, start, asked, progress) for start in range(0, len(rows), PIECE)]
     predicted, score = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     binary = verifier.classes == 2
     correct = np.asarray(labels if binary else np.equal(predicted, labels), np.uint8)
     progress.stage("certifying")
     lines = [
-        _line(epsilon, _together([part[2][k] for part in parts]), correct, score, binary, asked)
+        _certify_at(epsilon, _join_pieces([part[2][k] for part in parts]), correct, score, binary, asked)
         for k, epsilon in enumerate(asked.epsilon)
     ]
     assumptions = ["every input stays inside its box", *around.conditions]
     if around.uses_deviations:
         assumptions.append("the amounts, in standard deviations of these samples, are taken as given")
-    text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {_sizes(around, asked)}"
+    text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {_sizes_text(around, asked)}"
     text += "; columns by position" if placed else ""
     return Verification(
-        source or named(model, verifier.description, name),
+        source or model_on_data(model, verifier.description, name),
         {"model": verifier.description, "data": name, "method": verifier.method, "classes": verifier.classes},
         text,
         around,
@@ -387,14 +387,14 @@ def verify(
     )
 
 
-def _sizes(box: InputBox, settings: VerifySettings) -> str:
+def _sizes_text(box: InputBox, settings: VerifySettings) -> str:
     if settings.epsilon == (1.0,):
         return box.text
     several = "multiples" if len(settings.epsilon) > 1 else "multiple"
     return f"at {several} {', '.join(map(short, settings.epsilon))} of {box.text}"
 
 
-def _box(box: Any, *, tabular: bool) -> InputBox:
+def _open_box(box: Any, *, tabular: bool) -> InputBox:
     if isinstance(box, InputBox):
         return box
     if box is None:
@@ -425,7 +425,7 @@ def _read_rows(
     return used.values, used.labels, used.names, used.columns, name, placed
 
 
-def _piece(
+def _verify_piece(
     verifier: Verifier, changes: Perturbations, start: int, settings: VerifySettings, progress: Progress
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[Verified]]:
     """Predicted classes, scores and intervals of some rows."""
@@ -441,12 +441,12 @@ def _piece(
     return predicted, score, found
 
 
-def _together(parts: list[Verified]) -> Verified:
+def _join_pieces(parts: list[Verified]) -> Verified:
     names = [each.name for each in fields(Verified)]
     return Verified(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-def _line(
+def _certify_at(
     epsilon: float,
     found: Verified,
     correct: NDArray[np.uint8],
@@ -466,12 +466,12 @@ def _line(
     ends = [np.where(found.flipped, score, each) for each in (found.reached_lower, found.reached_upper)]
     options = np.stack([score, *ends], axis=1)[kept]
     start = (worst.worst or worst.worst_all).witness[kept] if worst.worst is not None else score
-    value = _reached(options, correct[kept], start, settings)
+    value = _largest_reached_error(options, correct[kept], start, settings)
     told = {**binned, "attack": "inside the box", "epsilon": epsilon}
     return VerifiedAt(epsilon, found, summary, Estimate("ece", value, n=options.shape[0], settings=told))
 
 
-def _reached(
+def _largest_reached_error(
     options: NDArray[np.float64], outcomes: NDArray[np.uint8], target: NDArray[np.float64], settings: VerifySettings
 ) -> float:
     """The largest calibration error found among confidences that are reached, each sample at one of its options."""

@@ -18,7 +18,7 @@ from certcal.lab.logs._compare import Comparison, compare
 from certcal.lab.logs._families import FamilyComparison, compare_families
 from certcal.lab.logs._log import LogWarning, read_log
 from certcal.smoothing import Run, open_run
-from certcal.verbs.compare import TABLE, CompareSettings, is_path, listed, source_kind
+from certcal.verbs.compare import TABLE, CompareSettings, as_list, is_path, source_kind
 
 _ALPHA = 0.001
 
@@ -36,7 +36,7 @@ def compare_unnamed(sources: Sequence[Any], asked: CompareSettings) -> Compariso
 
 
 def compare_named(families: Mapping[str, Any], asked: CompareSettings) -> FamilyComparison:
-    named_sources = [(name, each) for name, several in families.items() for each in listed(several)]
+    named_sources = [(name, each) for name, several in families.items() for each in as_list(several)]
     read, origins = _read([source for _, source in named_sources], asked)
     members: dict[str, list[Any]] = {name: [] for name in families}
     paths: dict[str, list[str]] = {}
