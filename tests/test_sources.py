@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -33,7 +35,15 @@ def ece(*source: Any, **options: Any) -> float:
     [
         (Y, P),
         (Y.tolist(), P.tolist()),
-        (torch.tensor(Y), torch.tensor(P)),
+        (torch.tensor(Y), torch.tensor(P, requires_grad=True)),
+        (pl.Series(Y), pl.Series(P)),
+        (pa.chunked_array([Y]), pa.chunked_array([P])),
+        (pd.DataFrame({"y": Y}), pd.DataFrame({"p": P})),
+        (pd.Series(Y, dtype="Int64"), pd.Series(P, dtype="Float64")),
+        ((y for y in Y), (p for p in P)),
+        (np.where(Y == 1, "YES", "no"), np.column_stack([P, 1 - P])),
+        (np.where(Y == 1, "yes", "no"), pd.DataFrame({"yes": P, "no": 1 - P})),
+        (2 * Y - 1, np.column_stack([1 - P, P])),
         (pd.Series(Y), pd.Series(P)),
         (Y.astype(bool), P[:, None]),
         (Y, np.column_stack([1 - P, P])),
@@ -57,6 +67,69 @@ def test_classes_of_arrays_are_in_sorted_order(names: list[Any]) -> None:
     found = certcal.measure(np.array(names)[CLASS], K)
     assert found["ece"].value == ece(MULTICLASS)
     assert found.about["classes"] == 3
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_a_frame_are_the_classes_of_their_names(frame: Any) -> None:
+    words = np.array(["cat", "dog", "owl"])[CLASS]
+    assert ece(words, frame({"owl": K[:, 2], "cat": K[:, 0], "dog": K[:, 1]})) == ece(MULTICLASS)
+    assert ece(words, frame(K)) == ece(CLASS.astype(float), frame(K)) == ece(MULTICLASS)
+    with pytest.raises(InputError, match=r"^y_true\[\d+\] is '\w+', and no column of y_prob is called so; name the"):
+        ece(words, frame({"p_owl": K[:, 2], "p_cat": K[:, 0], "p_dog": K[:, 1]}))
+
+
+def test_of_two_columns_the_positive_one_is_taken() -> None:
+    words, both = np.where(Y == 1, "default", "paid"), np.column_stack([P, 1 - P])
+    assert ece(words, both, positive="default") == ece(BINARY)
+    assert ece(words, both) == ece(Predictions.from_scores(1 - P, 1 - Y))
+    assert ece(np.ones(60, int), np.column_stack([1 - P, P])) == ece(Predictions.from_scores(P, np.ones(60)))
+
+
+SHUFFLED = RNG.permutation(60)
+_ORDER = "its index is that of y_true in another order; write "
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ((Y, np.column_stack([P, P])), {}, r"^y_prob\[0\] sums to"),
+        ((np.where(Y == 1, "a", "b"), P), {"positive": "c"}, "none is 'c'; name one of"),
+        ((CLASS, K), {"positive": 1}, "^positive: y_true has 3 classes; leave it out$"),
+        ((pd.Series(Y), pd.Series(P)[SHUFFLED]), {}, f"^y_prob: {_ORDER}"),
+        ((pd.Series(Y), P), {"weight": pd.Series(P)[SHUFFLED]}, f"^weight: {_ORDER}"),
+        ((pd.Series(Y), P), {"by": pd.Series(Y)[SHUFFLED]}, f"^by: {_ORDER}"),
+        ((FRAME,), {"score": FRAME["pd"][SHUFFLED], "outcome": "default"}, "^score: its index is that of data"),
+        ((FRAME,), {"score": 5, "outcome": "default"}, "^score: it has no values for 60 rows; give one each$"),
+        ((np.ma.array(Y, mask=Y == 1), P), {}, "^y_true has masked entries; drop or fill them first$"),
+        ((pd.Series(["yes", pd.NA], dtype="string"), [0.1, 0.2]), {}, r"^y_true\[1\] is missing; drop the sample$"),
+        ((np.where(CLASS == 1, np.nan, CLASS), K), {}, r"^y_true\[\d+\] is missing; drop the sample$"),
+        ((np.eye(3)[CLASS], K), {}, r"^y_true has shape \(60, 3\); pass one class per sample"),
+        ((np.arange(60).astype(str), RNG.dirichlet(np.ones(60), 60)), {}, "^the classes of y_true are numbers as text"),
+        ((Y, Y), {}, "^y_prob holds whole numbers or true/false, as outcomes and predicted classes are; pass prob"),
+        ((Y, torch.tensor(P).bfloat16()), {}, r"^y_prob \(Tensor\) cannot be read .*; call \.float\(\) first$"),
+        ((set(Y.tolist()), P), {}, "^y_true: a set has no order; pass a list or an array$"),
+        ((Y, P), {"weight": [1.0, 2.0]}, "^lengths differ: y_prob has 60, weight has 2;"),
+        ((Y,), {"data": P}, "^data: it is given by position and by name; give it once$"),
+        (
+            (Y,),
+            {"y_prob": P},
+            r"^y_prob: it is given by position; call it as measure\(data\), measure\(y_true, y_prob\)",
+        ),
+        ((P,), {}, r"^a table is .*, not ndarray; name the columns, or write certcal\.measure\(y_true, y_prob\) for"),
+        ((LogisticRegression, X, Y), {}, "^LogisticRegression is a class; pass a fitted one"),
+        ((LogisticRegression(), X, Y), {}, "^LogisticRegression could not predict X: This .*; fit it, and pass"),
+        (
+            (LogisticRegression().fit(X, Y), X[:, :2], Y),
+            {},
+            "^LogisticRegression could not predict X: X has 2 features",
+        ),
+        ((LogisticRegression().fit(X, Y), X, Y[1:]), {}, "^lengths differ: predict_proba has 60, y has 59;"),
+        ((LogisticRegression().fit(X, Y), pd.DataFrame(X).iloc[SHUFFLED], pd.Series(Y)), {}, "^X: its index is that"),
+    ],
+)
+def test_what_would_be_a_wrong_number_is_one_sentence(source: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        certcal.measure(*source, **options)
 
 
 def test_classes_that_do_not_fit_the_columns_are_refused() -> None:
@@ -104,9 +177,12 @@ def test_an_estimator_is_asked_for_its_probabilities() -> None:
     assert ece(fitted, X, words) == ece(Predictions.from_scores(chances[:, 1], words == "paid"))
     assert ece(fitted, X, words, positive="default") == ece(Predictions.from_scores(chances[:, 0], Y))
     assert certcal.bound(fitted, X, words).n == 60
+    assert ece(fitted, (X, words)) == ece(fitted, X, words)
     several = LogisticRegression().fit(X, CLASS)
     assert ece(several, X, CLASS) == ece(Predictions.from_probabilities(several.predict_proba(X), CLASS))
-    with pytest.raises(InputError, match=r"^'new' is no class of LogisticRegression; it knows 'default', 'paid'$"):
+    with pytest.raises(
+        InputError, match=r"^y\[0\] is 'new', which is no class of LogisticRegression; it knows 'default', 'paid'$"
+    ):
         ece(fitted, X, ["new"] * 60)
 
 
@@ -116,6 +192,7 @@ def test_a_model_is_run_on_the_data() -> None:
     logits = model(torch.tensor(data)).detach().numpy()
     expected = ece(Predictions.from_logits(logits, CLASS))
     assert ece(certcal.models.wrap(model, "logits"), (data, CLASS)) == expected
+    assert ece(certcal.models.wrap(model, "logits"), data=(data, CLASS)) == expected
     with pytest.raises(InputError, match=r"never guessed; pass certcal\.models\.wrap\(model, 'logits'\)"):
         certcal.measure(model, (data, CLASS))
 

@@ -123,15 +123,15 @@ class InputError(ValueError):
         return kept + shown
 
 
-def to_numpy(value: Any, name: str) -> NDArray[Any]:
-    """View anything array-like as a numeric NumPy array without importing the library it came from."""
+def as_array(value: Any, name: str) -> NDArray[Any]:
+    """View anything array-like as a NumPy array of any kind without importing the library it came from."""
     if np.any(getattr(value, "mask", False)) and hasattr(value, "filled"):  # a masked array of NumPy's
         raise InputError(f"{name} has masked entries; drop or fill them first")
     if hasattr(value, "detach"):  # a torch tensor, possibly with gradients or on a device
         value = value.detach()
         value = value.cpu() if hasattr(value, "cpu") else value
     try:
-        array = np.asarray(value)
+        return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         kind = type(value).__name__
         remedy = (
@@ -140,6 +140,11 @@ def to_numpy(value: Any, name: str) -> NDArray[Any]:
             else "pass numbers of equal shape"
         )
         raise InputError(f"{name} ({kind}) cannot be read as an array: {error}; {remedy}") from error
+
+
+def to_numpy(value: Any, name: str) -> NDArray[Any]:
+    """The same of numbers only: anything else is refused."""
+    array = as_array(value, name)
     if array.dtype.kind in "biuf" and not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind in "biu" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.checks import InputError, correctness
+from certcal._base.checks import InputError, as_array, correctness
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "correct", "right"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", "incorrect", "wrong"})
@@ -57,6 +57,19 @@ def class_name(value: Any) -> str:
         if number.is_integer() and abs(number) < 2**53:
             return str(int(number))
     return text
+
+
+def first_missing(values: Sequence[Any]) -> int | None:
+    """Where the first value is missing: None, not a number, or what pandas has for it.
+
+    Examples
+    --------
+    >>> first_missing(["a", float("nan"), None]), first_missing(["a"])
+    (1, None)
+    """
+    found = (place for place, each in enumerate(values) if each is None or type(each).__name__ == "NAType")
+    nans = (place for place, each in enumerate(values) if type(each).__name__ != "NAType" and each != each)
+    return min((place for place in (next(found, None), next(nans, None)) if place is not None), default=None)
 
 
 class TwoOutcomes:
@@ -117,14 +130,14 @@ def outcome_array(value: Any, positive: Any = None) -> NDArray[np.uint8]:
     ([0, 1], [0, 1])
     """
     remedy = "pass outcomes as 0/1 or true/false, or say which value counts as 1 (positive)"
-    raw = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)  # the one is a tensor of torch's
+    raw = as_array(value, "outcomes")
     if positive is None and raw.dtype.kind in "biuf":
         return correctness(raw, "outcomes", remedy)
     raw = raw.reshape(-1)
     if not raw.size:
         raise InputError("outcomes is empty; pass at least one sample")
     entries: list[Any] = raw.tolist()
-    missing = next((place for place, entry in enumerate(entries) if entry is None or entry != entry), None)
+    missing = first_missing(entries)
     if missing is not None:
         raise InputError(f"outcomes[{missing}] is missing; drop the sample")
     values = list(dict.fromkeys(entries))

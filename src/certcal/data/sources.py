@@ -6,15 +6,15 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.checks import InputError, shortened, to_numpy
-from certcal._base.outcomes import class_name
+from certcal._base.checks import InputError, as_array, probability_matrix, shortened, to_numpy
+from certcal._base.outcomes import class_name, first_missing, outcome
 from certcal._base.text import counted
 from certcal.data.formats import ENDINGS
 from certcal.data.frames import is_table
@@ -108,7 +108,7 @@ class PredictionSource:
         >>> PredictionSource("measure", ("t.csv",)).read(None, {"score": "pd", "outcome": None})
         ('t.csv', {'score': 'pd'})
         """
-        roles = {role: values[role] for role in OPTIONS if values.get(role) is not None}
+        roles = {role: _listed(values[role], role) for role in OPTIONS if values.get(role) is not None}
         self._refuse_two_tables()
         first: Any = self.given[0]
         rest = self.given[1:]
@@ -124,17 +124,24 @@ class PredictionSource:
         weight, positive = roles.get("weight"), roles.get("positive")
         if isinstance(weight, str):
             raise InputError("no table is given", argument="weight", remedy="give the weight of each sample")
+        beside = {"weight": weight, "by": values.get("by")}
+        if len(rest) == 1 and hasattr(first, "predict_proba") and isinstance(rest[0], tuple):
+            rest = cast("tuple[Any, ...]", rest[0])
         if len(rest) == 2:
             if not hasattr(first, "predict_proba"):
                 reason = f"three arguments are an estimator, X and y, and {shortened(first)} has no predict_proba"
                 raise InputError(reason, remedy=f"write certcal.{self.verb}(y_true, y_prob, weight=…) for arrays")
-            return from_estimator(first, rest[0], rest[1], weight, positive=positive), None
+            y = _listed(rest[1], "y")
+            _refuse_other_order(y=y, X=rest[0], **beside)
+            return from_estimator(first, rest[0], y, weight, positive=positive), None
         if isinstance(first, str | os.PathLike) or callable(first) or hasattr(first, "predict_proba"):
             if positive is not None:
                 raise InputError("it is for binary outcomes", argument="positive", remedy="leave it out")
             return from_model(first, rest[0], weight), None
-        self._refuse_swapped()
-        return from_arrays(first, rest[0], weight, positive=positive), None
+        y_true, y_prob = _listed(first, "y_true"), _listed(rest[0], "y_prob")
+        _refuse_other_order(y_true=y_true, y_prob=y_prob, **beside)
+        self._refuse_swapped(as_array(y_true, "y_true"), as_array(y_prob, "y_prob"))
+        return from_arrays(y_true, y_prob, weight, positive=positive), None
 
     def load(self, columns: Mapping[str, Any] | None, values: Mapping[str, Any], by: Any = None) -> PredictionData:
         """All predictions, in memory; columns and values are those of :meth:`read`, ``by`` is what groups them."""
@@ -148,8 +155,13 @@ class PredictionSource:
             if roles:
                 raise InputError("predictions have no columns", argument=next(iter(roles)), remedy="leave it out")
             return table, None
+        if not isinstance(table, str | os.PathLike) and not is_table(table):
+            remedy = f"name the columns, or write certcal.{self.verb}(y_true, y_prob) for arrays"
+            raise InputError(
+                f"a table is a file or columns by name ({_TABLES}), not {type(table).__name__}", remedy=remedy
+            )
         if not roles:
-            return table, columns
+            return cast("Any", table), columns
         given = {role: name for role, name in (columns or {}).items() if name is not None}
         twice = next((role for role in roles if role in given), None)
         if twice is not None:
@@ -161,12 +173,14 @@ class PredictionSource:
                 raise InputError(reason, argument=next(iter(arrays)), remedy="give the name of a column")
             named = _columns_of(table)
             rows = len(next(iter(named.values()), ()))
+            _refuse_other_order(data=table, **arrays)
             for role, values in arrays.items():
-                if (count := len(_array(values, role))) != rows and named:
+                if (count := as_array(values, role).shape[:1]) != (rows,) and named:
+                    count = count[0] if count else "no"
                     raise InputError(f"it has {count} values for {rows} rows", argument=role, remedy="give one each")
             table = {**named, **arrays}
             roles |= {role: role for role in arrays}
-        return table, {**given, **roles}
+        return cast("Any", table), {**given, **roles}
 
     def _refuse_two_tables(self) -> None:
         first: Any = self.given[0]
@@ -178,14 +192,16 @@ class PredictionSource:
                 remedy=f"name the others: {self.verb}(data, name=value)",
             )
 
-    def _refuse_swapped(self) -> None:
-        outcomes, chances = map(_array, self.given, ("y_true", "y_prob"))
+    def _refuse_swapped(self, outcomes: NDArray[Any], chances: NDArray[Any]) -> None:
         whole = chances.dtype.kind != "f" or not np.mod(chances, 1).any()
         if chances.size and whole and (_are_fractions(outcomes) or outcomes.ndim > chances.ndim > 0):
             raise InputError(
                 "y_true holds probabilities and y_prob holds outcomes: they are swapped",
                 remedy=f"write certcal.{self.verb}(y_true, y_prob), the outcomes first",
             )
+        if chances.size and chances.dtype.kind in "iub":
+            reason = "y_prob holds whole numbers or true/false, as outcomes and predicted classes are"
+            raise InputError(reason, remedy="pass probabilities, such as predict_proba(X); these as floats if they are")
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,9 +292,15 @@ def about_predictions(
     @functools.wraps(verb)
     def call(*given: Any, **options: Any) -> Answer:
         name = getattr(verb, "__name__", "")
-        given = (options.pop("data"), *given) if "data" in options else given
+        ways = f"{name}(data), {name}(y_true, y_prob) or {name}(estimator, X, y)"
+        if "data" in options:
+            if given and not (len(given) == 1 and (callable(given[0]) or hasattr(given[0], "predict_proba"))):
+                raise InputError("it is given by position and by name", argument="data", remedy="give it once")
+            given = (*given, options.pop("data"))
+        named = next((each for each in ("y_true", "y_prob", "estimator", "model", "X", "y") if each in options), None)
+        if named is not None:
+            raise InputError("it is given by position", argument=named, remedy=f"call it as {ways}")
         if not 1 <= len(given) <= 3:
-            ways = f"{name}(data), {name}(y_true, y_prob) or {name}(estimator, X, y)"
             reason = f"takes 1 to 3 arguments by position and was given {len(given)}" if given else "was given no data"
             raise InputError(f"{name} {reason}", remedy=f"call it as {ways}")
         return cast("Any", verb)(PredictionSource(name, given), **options)
@@ -299,8 +321,9 @@ def from_arrays(y_true: Any, y_prob: Any, weight: Any = None, *, positive: Any =
         What was true: 0/1, two other values of which ``positive`` counts as 1, or a class per sample. Classes other
         than 0, 1, … belong to the columns in their sorted order, as scikit-learn sorts them.
     y_prob
-        Probabilities of outcome 1, or one row per sample and one column per class. Of two columns the second is the
-        probability of outcome 1.
+        Probabilities of outcome 1, or one row per sample and one column per class. The columns of a frame that are
+        called as the classes are those of these classes. Of two columns the scores are that of outcome 1, or of
+        ``positive``; of the second if no class says that it is 1.
     weight
         Weights of the samples, or None.
     positive
@@ -312,16 +335,10 @@ def from_arrays(y_true: Any, y_prob: Any, weight: Any = None, *, positive: Any =
     Predictions(n=3, classes=3, kind='probabilities', accuracy=0.667)
     """
     chances = to_numpy(y_prob, "y_prob")
-    if chances.ndim == 2 and chances.shape[1] > 2:
-        return _name_as_scikit_learn(
-            lambda: Predictions.from_probabilities(chances, _codes(y_true, chances.shape[1]), weight)
-        )
-    if chances.ndim == 2:
-        chances = chances[:, -1]
-        known = _distinct(y_true) if positive is None else []
-        if len(known) == 2 and not {class_name(each).casefold() for each in known} <= _PLAIN_OUTCOMES:
-            positive = known[1]
-    return _name_as_scikit_learn(lambda: Predictions.from_scores(chances, y_true, weight, positive=positive))
+    if chances.ndim != 2 or chances.shape[1] < 2:
+        return _renamed(_ARRAYS, lambda: Predictions.from_scores(chances, y_true, weight, positive=positive))
+    codes, names = _codes(y_true, chances.shape[1], _column_names(y_prob))
+    return _of_classes(chances, codes, names, "y_true", weight, positive, _ARRAYS)
 
 
 def from_estimator(estimator: Any, X: Any, y: Any, weight: Any = None, *, positive: Any = None) -> Predictions:
@@ -336,21 +353,30 @@ def from_estimator(estimator: Any, X: Any, y: Any, weight: Any = None, *, positi
     >>> from_estimator(GaussianNB().fit(X, y), X, y)
     Predictions(n=4, kind='score', base_rate=0.5)
     """
-    chances: Any = estimator.predict_proba(X)
     what = type(estimator).__name__
+    if isinstance(estimator, type):
+        raise InputError(f"{estimator.__name__} is a class", remedy="pass a fitted one: fit an instance of it")
+    try:
+        chances: Any = estimator.predict_proba(X)
+    except Exception as error:  # whatever a classifier of somebody else raises
+        said = " ".join(str(error).split()).rstrip(".")
+        raise InputError(
+            f"{what} could not predict X: {said}", remedy="fit it, and pass inputs of that kind"
+        ) from error
     if isinstance(chances, list):
         raise InputError(f"{what} predicts several outputs at once; pass one classifier for each")
     chances = to_numpy(chances, f"predict_proba of {what}")
     if chances.ndim != 2:
         raise InputError(f"predict_proba of {what} has shape {chances.shape}, not one row per sample and class")
     names = [class_name(each) for each in np.asarray(getattr(estimator, "classes_", range(chances.shape[1]))).tolist()]
-    codes = np.array([_place(name, names, what) for name in _class_names(y)], np.int64)
-    if len(names) > 2:
-        if positive is not None:
-            raise InputError(f"{what} has {len(names)} classes", argument="positive", remedy="leave it out")
-        return Predictions.from_probabilities(chances, codes, weight)
-    chosen = len(names) - 1 if positive is None else _place(class_name(positive), names, what)
-    return Predictions.from_scores(chances[:, chosen], codes == chosen, weight)
+    if len(names) != chances.shape[1]:
+        raise InputError(f"{what} has {len(names)} classes and predict_proba {chances.shape[1]} columns; repair it")
+    known, inverse = _distinct(y, "y")
+    for place, name in enumerate(known):
+        if name not in names:
+            raise _no_class(f"y[{int(np.argmax(inverse == place))}]", name, names, what)
+    codes = np.array([names.index(name) for name in known], np.int64)[inverse]
+    return _of_classes(chances, codes, names, what, weight, positive, _ESTIMATOR)
 
 
 def from_model(model: Any, data: Any, weight: Any = None) -> Predictions:
@@ -382,61 +408,137 @@ def from_model(model: Any, data: Any, weight: Any = None) -> Predictions:
     rows = range(0, len(inputs), _BATCH)
     answers = np.concatenate([network(inputs.inputs[first : first + _BATCH]) for first in rows])
     made = Predictions.from_logits if network.outputs == "logits" else Predictions.from_probabilities
-    return made(answers, inputs.labels, weight)
+    return _renamed({}, lambda: made(answers, inputs.labels, weight))
 
 
-# What outcomes are called that need no explanation.
-_PLAIN_OUTCOMES = {"0", "1", "true", "false", "yes", "no"}
-_NAMES = {"scores": "y_prob", "probabilities": "y_prob", "outcomes": "y_true", "labels": "y_true"}
+_TABLES = "pandas, polars, pyarrow, a mapping"
+# How the arguments of Predictions are called by users of arrays and of estimators.
+_ARRAYS = {"scores": "y_prob", "probabilities": "y_prob", "outcomes": "y_true", "labels": "y_true"}
+_ESTIMATOR = {"scores": "predict_proba", "probabilities": "predict_proba", "outcomes": "y", "labels": "y"}
 
 
-def _name_as_scikit_learn(make: Callable[[], Predictions]) -> Predictions:
-    """Predictions, or an error that names the arguments as scikit-learn does."""
+def _renamed(names: Mapping[str, str], make: Callable[[], Predictions]) -> Predictions:
+    """Predictions, or an error that names the arguments as the user does."""
     try:
         return make()
     except InputError as error:
-        said = re.sub(
-            r"\b(scores|probabilities|outcomes|labels)(?=\[| has | is )", lambda name: _NAMES[name[0]], str(error)
-        )
+        words = r"\b(scores|probabilities|outcomes|labels)(?=\[| has | is )"
+        said = re.sub(words, lambda word: names.get(word[0], word[0]), str(error)).replace("sample_weight", "weight")
         raise InputError(said) from None
 
 
-def _codes(y_true: Any, classes: int) -> Any:
-    """Places of classes among the columns: whole numbers below their count as they are, others in sorted order."""
-    values = _array(y_true, "y_true")
-    if values.dtype.kind in "iub" and values.size and values.min() >= 0 and values.max() < classes:
-        return values
-    known = _distinct(values)
-    if len(known) != classes:
-        reason = f"y_true has {len(known)} classes and y_prob {classes} columns, so which is which is not known"
+def _of_classes(
+    chances: NDArray[Any],
+    codes: NDArray[Any],
+    names: Sequence[str],
+    what: str,
+    weight: Any,
+    positive: Any,
+    called: Mapping[str, str],
+) -> Predictions:
+    """Predictions of a column per class; of two columns, binary scores of one of them."""
+    if len(names) > 2 and positive is not None:
+        raise InputError(f"{what} has {len(names)} classes", argument="positive", remedy="leave it out")
+    if len(names) > 2:
+        return _renamed(called, lambda: Predictions.from_probabilities(chances, codes, weight))
+    said, wanted = [outcome(name) for name in names], 1 if positive is None else outcome(positive)
+    if wanted is not None and said in ([0, 1], [1, 0]):
+        chosen = said.index(wanted)
+    elif positive is None:
+        chosen = len(names) - 1
+    elif class_name(positive) in names:
+        chosen = names.index(class_name(positive))
+    else:
+        raise _no_class("positive", class_name(positive), names, what)
+    matrix = chances if len(names) == 1 else probability_matrix(chances, called["probabilities"])
+    return _renamed(called, lambda: Predictions.from_scores(matrix[:, chosen], codes == chosen, weight))
+
+
+def _codes(y_true: Any, classes: int, columns: Sequence[str] | None) -> tuple[NDArray[Any], list[str]]:
+    """Places of classes among the columns, and their names.
+
+    By the names of columns where these are the classes; else whole numbers below their count as they are, and others in
+    sorted order.
+    """
+    known, inverse = _distinct(y_true, "y_true")
+    plain = [str(place) for place in range(classes)]
+    unnamed = columns is None or columns in (plain, [f"column_{place}" for place in range(classes)])  # as in polars
+    if columns is not None and set(known) <= set(columns):
+        order = columns
+    elif set(known) <= set(plain) and as_array(y_true, "y_true").dtype.kind in "iuf":
+        order = plain
+    elif classes == 2 and len(known) == 1 and outcome(known[0]) is not None:  # only one of yes and no
+        return np.full(inverse.size, outcome(known[0]), np.int64), plain
+    elif not unnamed:
+        place = next(place for place, name in enumerate(known) if name not in (columns or ()))
+        reason = f"y_true[{int(np.argmax(inverse == place))}] is {known[place]!r}, and no column of y_prob is called so"
+        raise InputError(reason, remedy="name the columns as the classes, or pass y_prob.to_numpy() in sorted order")
+    elif len(known) != classes:
+        some = f"{len(known)} class{'' if len(known) == 1 else 'es'}"
+        reason = f"y_true has {some} and y_prob {classes} columns, so which is which is not known"
         raise InputError(reason, remedy=f"give classes as whole numbers from 0 to {classes - 1}")
-    places = {name: place for place, name in enumerate(known)}
-    return np.array([places[each] for each in values.reshape(-1).tolist()], np.int64)
+    elif all(map(_is_number, known)) and known != sorted(known, key=float):
+        reason = f"the classes of y_true are numbers as text ({known[0]!r}, {known[1]!r}, …), whose order is another"
+        raise InputError(reason, remedy="give them as numbers")
+    else:
+        order = known
+    return np.array([order.index(name) for name in known], np.int64)[inverse], list(order)
 
 
-def _array(values: Any, name: str) -> NDArray[Any]:
+def _distinct(values: Any, name: str) -> tuple[list[str], NDArray[np.int64]]:
+    """The names of the classes in sorted order of their values, and which of them each sample has."""
+    array = as_array(values, name)
+    if array.ndim == 0 or array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
+        reason = f"{name} has shape {array.shape}"
+        raise InputError(reason, remedy="pass one class per sample (of one-hot rows, the argmax)")
+    if not array.size:
+        raise InputError(f"{name} is empty; pass at least one sample")
+    array = array.reshape(-1)
+    missing = first_missing(array.tolist()) if array.dtype.kind in "fO" else None
+    if missing is not None:
+        raise InputError(f"{name}[{missing}] is missing; drop the sample")
     try:
-        return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name} cannot be read as an array: {error}; pass one value per sample") from None
-
-
-def _distinct(y_true: Any) -> list[Any]:
-    try:
-        return np.unique(_array(y_true, "y_true")).tolist()
+        found, inverse = np.unique(array, return_inverse=True)
     except TypeError:
-        raise InputError("y_true mixes values that have no order; give classes of one kind") from None
+        raise InputError(f"{name} mixes values that have no order; give classes of one kind") from None
+    named = [class_name(each) for each in found.tolist()]
+    known = list(dict.fromkeys(named))
+    return known, np.array([known.index(each) for each in named], np.int64)[inverse]
 
 
-def _class_names(y: Any) -> list[str]:
-    return [class_name(each) for each in _array(y, "y").reshape(-1).tolist()]
+def _no_class(where: str, name: str, names: Sequence[str], what: str) -> InputError:
+    shown = ", ".join(map(repr, names[:5])) + (" and others" if len(names) > 5 else "")
+    return InputError(f"{where} is {name!r}, which is no class of {what}; it knows {shown}")
 
 
-def _place(name: str, names: Sequence[str], what: str) -> int:
-    if name not in names:
-        shown = ", ".join(map(repr, names[:5]))
-        raise InputError(f"{name!r} is no class of {what}; it knows {shown}{' and others' if len(names) > 5 else ''}")
-    return names.index(name)
+def _listed(values: Any, name: str) -> Any:
+    """What can be gone through only once as a list; anything else as it is."""
+    if isinstance(values, Set):
+        raise InputError("a set has no order", argument=name, remedy="pass a list or an array")
+    return list(cast("Any", values)) if isinstance(values, Iterator | ValuesView) else values
+
+
+def _refuse_other_order(**given: Any) -> None:
+    """Refuse series of pandas that have the same index in another order: by position they belong to other samples."""
+    indexed = [(name, each.index) for name, each in given.items() if hasattr(getattr(each, "index", None), "equals")]
+    for name, index in indexed[1:]:
+        first, own = indexed[0]
+        if len(own) == len(index) and not own.equals(index) and set(own) == set(index):
+            reason = f"its index is that of {first} in another order"
+            raise InputError(
+                reason, argument=name, remedy=f"write {name}.loc[{first}.index], or .to_numpy() to go by position"
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) == float(text)
+    except ValueError:
+        return False
+
+
+def _column_names(frame: Any) -> list[str] | None:
+    return list(map(class_name, _columns_of(frame))) if is_table(frame) and not _is_array(frame) else None
 
 
 def _are_fractions(values: NDArray[Any]) -> bool:
@@ -445,7 +547,11 @@ def _are_fractions(values: NDArray[Any]) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    return getattr(value, "ndim", None) == 1
+    """Whether it is a series, or a frame of one column, although it speaks Arrow as tables do."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return len(cast("Any", shape)) == 1 or shape[1:] == (1,)
+    return hasattr(value, "to_numpy") and not hasattr(value, "column_names")
 
 
 def _is_name(role: str, value: Any) -> bool:
