@@ -142,9 +142,9 @@ def test_the_table_is_asked_for(certcal_command, tmp_path):
 
 
 def test_an_interrupt_says_what_is_kept(measured, tmp_path, monkeypatch):
-    from certcal.lab.study._work import Measuring
+    from certcal.lab.study._work import MeasurementTask
 
-    once, call = [], Measuring.__call__
+    once, call = [], MeasurementTask.__call__
 
     def interrupted(self, work):
         if len(once) == 2:
@@ -152,11 +152,11 @@ def test_an_interrupt_says_what_is_kept(measured, tmp_path, monkeypatch):
         once.append(work)
         return call(self, work)
 
-    monkeypatch.setattr(Measuring, "__call__", interrupted)
+    monkeypatch.setattr(MeasurementTask, "__call__", interrupted)
     ran = measured()
     kept = f"what was measured is kept in {tmp_path / 'study.parquet.parts'}, the same command resumes"
     assert (ran.code, ran.out, ran.err) == (130, "", f"certcal: interrupted; {kept}\n")
-    monkeypatch.setattr(Measuring, "__call__", call)
+    monkeypatch.setattr(MeasurementTask, "__call__", call)
     assert measured().code == 0
     assert not (tmp_path / "study.parquet.parts").exists()
 

@@ -11,7 +11,7 @@ import pytest
 
 from certcal import InputError
 from certcal.lab.study import Cell, Lines, Matrix, SizeSpace, StudyTable, TopologySpace, review
-from certcal.lab.study._designs import described, distinct
+from certcal.lab.study._designs import architecture_columns, first_equal_models
 from certcal.lab.study._published import read_calibration_table
 
 ATTACKS = [f"{name}_Linf_acc{k}_0" for name in ("fgsm", "pgd", "aa_apgd_ce", "aa_square") for k in (1, 8)]
@@ -59,16 +59,16 @@ def test_columns_of_the_released_tables_have_their_roles(cells: StudyTable) -> N
 
 def test_names_of_architectures_tell_edges_parameters_and_widths() -> None:
     cell = Cell(("nor_conv_3x3", "nor_conv_3x3", "nor_conv_1x1", "none", "avg_pool_3x3", "skip_connect"))
-    found = described([str(cell), "8:16:8:8:8", "24:24:24:24:24", "resnet"])
+    found = architecture_columns([str(cell), "8:16:8:8:8", "24:24:24:24:24", "resnet"])
     assert [found[f"edge_{edge}"][0] for edge in range(1, 7)] == list(cell.operations)
     assert found["cell_parameters"] == [19, None, None, None]
     assert (found["kernels"], found["width"]) == ([None, 48, 120, None], [None, None, 24, None])
     assert [found[f"width_{layer}"][1] for layer in range(1, 6)] == [8, 16, 8, 8, 8]
-    assert described(["resnet"]) == {}
+    assert architecture_columns(["resnet"]) == {}
 
 
 def test_cells_that_are_the_same_count_once(cells: StudyTable) -> None:
-    assert len(set(distinct(list(TopologySpace()), "published").values())) == 6466
+    assert len(set(first_equal_models(list(TopologySpace()), "published").values())) == 6466
     models = cells.models
     for rule, kind in (("published", "published"), ("function", "function")):
         first = {getattr(Cell.parse(name), kind): name for name in reversed(models)}

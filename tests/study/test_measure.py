@@ -398,7 +398,7 @@ def test_a_damaged_file_of_finished_rows_costs_its_rows_only(source, out, monkey
 
 
 def test_files_of_yours_beside_a_table_are_left_alone(source, out):
-    beside = parts._beside(out)
+    beside = parts._rows_folder(out)
     mine = [beside / "notes.txt", beside / ".lock", beside / "0123456789ab" / "thesis.tex", beside / "rows-1.parquet"]
     for path in mine:
         path.parent.mkdir(exist_ok=True)
@@ -409,8 +409,8 @@ def test_files_of_yours_beside_a_table_are_left_alone(source, out):
 
 
 def test_two_processes_do_not_measure_into_one_table(source, out):
-    parts._beside(out).mkdir()
-    with only_writer(parts._beside(out)), pytest.raises(InputError, match="is measuring into this table"):
+    parts._rows_folder(out).mkdir()
+    with only_writer(parts._rows_folder(out)), pytest.raises(InputError, match="is measuring into this table"):
         measure(source, out=out, **SMALL)
 
 

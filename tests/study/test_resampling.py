@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from certcal.lab.study import kendall, kendall_resampled
-from certcal.lab.study._resampling import FEWEST, LARGEST, POOL, Resampling, chance, enough, kendall_draws, shrinkage
+from certcal.lab.study._resampling import (
+    FEWEST,
+    LARGEST,
+    POOL,
+    Resampling,
+    chance_correlation,
+    fewest_models,
+    kendall_draws,
+    shrinkage,
+)
 
 HOW = Resampling(200, 0.95, 0)
 TRIALS = 600
@@ -123,7 +132,7 @@ def test_the_top_of_a_large_population_has_an_interval_of_its_own_size() -> None
     found = Resampling(800, 0.95, 0).correlation("tau", x, y, tag="large", top=top)
     assert found.n == top
     assert found.value == kendall(x[:top], y[:top])
-    assert (found.high - found.low) / 2 == pytest.approx(chance(top), rel=0.1)
+    assert (found.high - found.low) / 2 == pytest.approx(chance_correlation(top), rel=0.1)
 
 
 def test_up_to_the_pool_all_models_are_drawn_from() -> None:
@@ -192,6 +201,6 @@ def test_shares_have_the_exact_interval() -> None:
 def test_chance_is_that_of_unrelated_columns() -> None:
     rng = np.random.default_rng(0)
     found = [kendall(*rng.normal(size=(2, 40))) for _ in range(2000)]
-    beyond = np.mean(np.abs(found) > chance(40))
+    beyond = np.mean(np.abs(found) > chance_correlation(40))
     assert abs(beyond - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 2000)
-    assert chance(enough(0.1)) <= 0.1 < chance(enough(0.1) - 1)
+    assert chance_correlation(fewest_models(0.1)) <= 0.1 < chance_correlation(fewest_models(0.1) - 1)

@@ -22,7 +22,7 @@ from certcal.lab.study import (
     overview,
     search,
 )
-from certcal.lab.study.review_view import chart, leading, table
+from certcal.lab.study.review_view import chart, leading_findings, table
 from certcal.report.charts import Band, Boxes, Heatmap, Line, Points, Segments
 from certcal.report.document import Details, Facts, Figures, Listing, Table, Text
 from certcal.report.numbers import between, brief
@@ -74,8 +74,8 @@ def test_the_overview_has_a_number_per_question_and_says_what_is_not_answered():
 
 def test_numbers_of_all_models_lead():
     part, whole = Finding("a part", 0.1, 0.0, 0.2, 9), Finding("all models", 0.3, 0.2, 0.4, 90)
-    assert leading((part, part, whole), 1) == [whole]
-    assert leading((part, whole), 2) == [part, whole]
+    assert leading_findings((part, part, whole), 1) == [whole]
+    assert leading_findings((part, whole), 2) == [part, whole]
 
 
 def test_sentences_about_a_data_set_are_a_paragraph_of_their_own():

@@ -117,16 +117,16 @@ class Benchmark:
             raise InputError(f"stage is {stage!r}; use 'pre' or 'post'")
         if metric not in (*BINNED, *UNBINNED):
             raise InputError(f"metric is {metric!r}; use one of {', '.join((*BINNED, *UNBINNED))}")
-        self.data = _only("data", data, table.datasets)
+        self.data = _choose_only("data", data, table.datasets)
         rows = table.where(data=self.data)
-        self.split = _only("split", split, rows.splits)
+        self.split = _choose_only("split", split, rows.splits)
         rows = rows.where(split=self.split)
         if rows[column].dtype != object:
             raise InputError(f"column {column!r} holds numbers; name the column that holds the architectures")
         names: list[str] = rows[column].tolist()
         self.stage: Stage = stage
         self.metric, self.bins = metric, bins
-        self.space = _space(space, names)
+        self.space = _find_space(space, names)
         inside = [row for row, name in enumerate(names) if self.space is None or name in self.space]
         if not inside:
             example = next(iter(self.space)) if self.space is not None else ""
@@ -185,10 +185,10 @@ class Benchmark:
         """The objective of every architecture, in the order of :attr:`names`; NaN where it was not measured."""
         name = SearchObjective.of(objective).name
         if name not in self._values:
-            self._values[name] = self._computed(name)
+            self._values[name] = self._compute_values(name)
         return self._values[name]
 
-    def _computed(self, name: str) -> Floats:
+    def _compute_values(self, name: str) -> Floats:
         match = _HCS.fullmatch(name)
         if match and name not in self.table:
             beta = float(match[1] or 1)
@@ -211,7 +211,7 @@ class Benchmark:
         return self.names[int(np.argmax(self.goodness(objective)))]
 
 
-def _only(what: str, value: str | None, known: list[str]) -> str:
+def _choose_only(what: str, value: str | None, known: list[str]) -> str:
     if value is not None:
         return value
     if len(known) != 1:
@@ -223,7 +223,7 @@ def _only(what: str, value: str | None, known: list[str]) -> str:
     return known[0]
 
 
-def _space(space: Any, names: list[str]) -> Space | None:
+def _find_space(space: Any, names: list[str]) -> Space | None:
     if not isinstance(space, str):
         return space
     if space == "auto":

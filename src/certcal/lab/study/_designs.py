@@ -44,12 +44,12 @@ def robustness_columns(table: StudyTable, asked: Sequence[str] | None) -> tuple[
     """The columns that were asked for, or else those of the published figures, or all; and areas under ROC curves."""
     areas = [name for name in table.columns if name.startswith(AUROC)]
     if asked is not None:
-        return tuple(dict.fromkeys((*matching(table, asked, "robustness", numbers=True), *areas)))
+        return tuple(dict.fromkeys((*match_columns(table, asked, "robustness", numbers=True), *areas)))
     found = [name for name in table.given if is_robustness(name) and table[name].dtype != object]
     return (*areas, *([name for name in _FIGURES if name in found] or found))
 
 
-def matching(table: StudyTable, asked: Iterable[str], argument: str, *, numbers: bool) -> tuple[str, ...]:
+def match_columns(table: StudyTable, asked: Iterable[str], argument: str, *, numbers: bool) -> tuple[str, ...]:
     """Columns by name or by pattern (``pgd_*``), in the order asked for; patterns for numbers pass over text."""
     found: list[str] = []
     for name in asked:
@@ -68,7 +68,7 @@ def matching(table: StudyTable, asked: Iterable[str], argument: str, *, numbers:
     return tuple(dict.fromkeys(found))
 
 
-def described(models: Sequence[str]) -> dict[str, list[Any]]:
+def architecture_columns(models: Sequence[str]) -> dict[str, list[Any]]:
     """Columns that NATS-Bench's names tell: edges and parameters of cells, widths of sizes; none for other names.
 
     ``cell_parameters`` counts the weights of a cell's convolutions per pair of channels, nine or one each, as in the
@@ -77,9 +77,10 @@ def described(models: Sequence[str]) -> dict[str, list[Any]]:
 
     Examples
     --------
-    >>> described(["|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|nor_conv_1x1~2|"])["cell_parameters"]
+    >>> cell = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|nor_conv_1x1~2|"
+    >>> architecture_columns([cell])["cell_parameters"]
     [10]
-    >>> [(name, values) for name, values in described(["8:8:8:8:8", "8:8:8:8:64"]).items()][:2]
+    >>> [(name, values) for name, values in architecture_columns(["8:8:8:8:8", "8:8:8:8:64"]).items()][:2]
     [('kernels', [40, 96]), ('width', [8, None])]
     """
     topology, sizes = TopologySpace(), SizeSpace()
@@ -98,7 +99,7 @@ def described(models: Sequence[str]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in dict.fromkeys(key for row in rows for key in row)}
 
 
-def distinct(models: Sequence[str], rule: str) -> dict[str, str]:
+def first_equal_models(models: Sequence[str], rule: str) -> dict[str, str]:
     """For each model the first one that is the same cell by a rule; a model that is no cell is itself."""
     topology, first = TopologySpace(), dict[str, str]()
     return {

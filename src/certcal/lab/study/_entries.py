@@ -151,7 +151,7 @@ def open_source(source: Any, layout: str = "data/model") -> EntrySource:
     return EntrySource(entries, lambda number: f"source[{number}]", total)
 
 
-def readable(name: str) -> str:
+def escape_undecodable(name: str) -> str:
     r"""A name as text that can be stored: what is not Unicode in it appears as its escape."""
     return name.encode(errors="backslashreplace").decode()
 
@@ -162,7 +162,7 @@ def _entries_in_folder(folder: Path, layout: str) -> list[Entry]:
     Hidden files and files of other kinds are left alone. A prediction file where the layout has none is refused,
     rather than silently not measured.
     """
-    parts = _parsed_layout(layout)
+    parts = _parse_layout(layout)
     found: list[Entry] = []
     for path in sorted(_prediction_files(folder, len(parts) + 1), key=lambda path: path.parts):
         if len(path.parts) != len(parts):
@@ -174,7 +174,7 @@ def _entries_in_folder(folder: Path, layout: str) -> list[Entry]:
             )
         ending = max((each for each in ENDINGS if path.name.lower().endswith(each)), key=len)
         names = [*path.parts[:-1], path.name[: -len(ending)] or path.name]
-        key = {"data": DATA, "split": SPLIT} | dict(zip(parts, map(readable, names), strict=True))
+        key = {"data": DATA, "split": SPLIT} | dict(zip(parts, map(escape_undecodable, names), strict=True))
         found.append(Entry(key["model"], path, key["data"], key["split"], folder=folder))
     if not found:
         raise InputError(
@@ -184,7 +184,7 @@ def _entries_in_folder(folder: Path, layout: str) -> list[Entry]:
     return found
 
 
-def _parsed_layout(layout: str) -> list[str]:
+def _parse_layout(layout: str) -> list[str]:
     parts = str(layout).split("/")
     if "model" not in parts or len(set(parts)) < len(parts) or not set(parts) <= set(KEYS):
         raise InputError(
@@ -218,7 +218,7 @@ def entries_in_manifest(file: Path) -> list[Entry]:
     """
     if file.suffix.lower() == ".json":
         raise InputError(f"{file}: a manifest in JSON has one object per line; write it so, and call it .jsonl")
-    columns = _lines(file) if file.suffix.lower() in (".jsonl", ".ndjson") else _table(file)
+    columns = _read_json_lines(file) if file.suffix.lower() in (".jsonl", ".ndjson") else _read_manifest_columns(file)
     for name, meaning in _NEEDED.items():
         if name not in columns:
             listed = ", ".join(map(repr, list(columns)[:20]))
@@ -253,10 +253,10 @@ def _is_given(name: str) -> bool:
 
 
 def _cell_text(value: Any) -> str:
-    return "" if value is None or value != value else readable(str(value))
+    return "" if value is None or value != value else escape_undecodable(str(value))
 
 
-def _table(file: Path) -> dict[str, list[Any]]:
+def _read_manifest_columns(file: Path) -> dict[str, list[Any]]:
     from certcal.data import open_table
 
     table = open_table(file)
@@ -281,14 +281,14 @@ def numbers_or_texts(values: list[str | None]) -> list[Any]:
     return list(values) if any("_" in (value or "") for value in values) else numbers
 
 
-def _lines(file: Path) -> dict[str, list[Any]]:
+def _read_json_lines(file: Path) -> dict[str, list[Any]]:
     """Columns of a file with a JSON object on each line; what a line does not say is None."""
     rows: list[dict[str, Any]] = []
     try:
         with io.TextIOWrapper(open_regular(file), encoding="utf-8") as stream:
             for number, line in enumerate(stream, 1):
                 if line.strip():
-                    rows.append(_object(file, number, line))
+                    rows.append(_parse_json_object(file, number, line))
     except OSError as error:
         hint = nearest(file) if isinstance(error, FileNotFoundError) else "check the path and its permissions"
         raise InputError(f"{file}: cannot be read ({error.strerror or error}); {hint}") from None
@@ -300,7 +300,7 @@ def _lines(file: Path) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _object(file: Path, number: int, line: str) -> dict[str, Any]:
+def _parse_json_object(file: Path, number: int, line: str) -> dict[str, Any]:
     try:
         found: Any = json.loads(line)
     except UnicodeDecodeError:

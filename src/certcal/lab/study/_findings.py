@@ -206,7 +206,7 @@ class Answer:
 
 @dataclass
 class Draft:
-    """An answer in the making: what each data set has added to it."""
+    """An unfinished answer, to which each data set adds."""
 
     findings: list[Finding] = field(default_factory=list[Finding])
     charts: list[Chart] = field(default_factory=list[Chart])
@@ -232,17 +232,17 @@ class Draft:
         return " ".join(part for part in shown if part)
 
 
-def signed(finding: Finding) -> str:
+def format_correlation(finding: Finding) -> str:
     """A correlation with its interval, whose ends are rounded outward."""
     return _with_interval(finding, "+")
 
 
-def plain(finding: Finding) -> str:
+def format_number(finding: Finding) -> str:
     """A number without a sign, with its interval."""
     return _with_interval(finding, "")
 
 
-def percent(finding: Finding) -> str:
+def format_share(finding: Finding) -> str:
     """A share as a percentage, with its interval."""
     ends = (round_outward(100 * finding.low, "lower", 1), round_outward(100 * finding.high, "upper", 1))
     return f"{100 * finding.value:.1f} % [{ends[0]} %, {ends[1]} %]"
@@ -259,7 +259,7 @@ def _with_interval(finding: Finding, sign: str) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def listed(words: Iterable[str], most: int | None = None) -> str:
+def join_words(words: Iterable[str], most: int | None = None) -> str:
     """Words as a list in a sentence, those beyond ``most`` only counted."""
     found = list(words)
     if most is not None and len(found) > most:
@@ -267,8 +267,8 @@ def listed(words: Iterable[str], most: int | None = None) -> str:
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
 
 
-def across(findings: Sequence[Finding], subject: str) -> str:
-    """Where a number lies on more data sets than an answer goes through; their names begin those of the findings."""
+def range_sentence(findings: Sequence[Finding], subject: str) -> str:
+    """The range of a number over more data sets than an answer goes through; findings are named 'DATASET: …'."""
     known = [finding for finding in findings if not math.isnan(finding.value)]
     if len(known) <= _TOLD:
         return ""

@@ -28,7 +28,7 @@ from certcal.lab.study._battery import BINNED, UNBINNED
 from certcal.lab.study._entries import Entry, EntrySource, Key, open_source
 from certcal.lab.study._overview import StudyOverview, overview
 from certcal.lab.study._table import AUROC, KEYS, OK, ORIGIN, SIZES, STATE, SUMMARY, TEXTS, MeasuredColumn, StudyTable
-from certcal.lab.study._work import EntryWork, Measuring, Origin, Row, rows
+from certcal.lab.study._work import EntryWork, MeasurementTask, Origin, Row, rows
 from certcal.metrics import STUDY_BINS
 
 # What a process that is killed can lose.
@@ -112,7 +112,7 @@ def measure(
     >>> found.table["pre_ece_15"][0] > 0, found.table["depth"].tolist()
     (np.True_, [3.0, nan])
     """
-    task = Measuring(
+    task = MeasurementTask(
         tuple(sorted(_checks.bin_counts(bins))),
         validation,
         seed,
@@ -130,11 +130,11 @@ def measure(
         finished = FinishedRows(None, task.settings)
         table = _measure_entries(open_source(source, layout), finished, task, place, progress)
         return overview(table, notes=list(_differences(table)))
-    path = _place(out, source)
-    _refuse_others(path, task.settings, force=force)
+    path = _check_table_path(out, source)
+    _read_existing_table(path, task.settings, force=force)
     opened = open_source(source, layout)
     with _sole_writer(path):
-        before = _refuse_others(path, task.settings, force=force)
+        before = _read_existing_table(path, task.settings, force=force)
         finished = FinishedRows(path, task.settings)
         if before is not None:
             finished.take(before)
@@ -147,7 +147,7 @@ def measure(
     return overview(table, source=str(out), notes=[*losses, *_differences(table)])
 
 
-def _place(out: str | os.PathLike[str], source: Any) -> Path:
+def _check_table_path(out: str | os.PathLike[str], source: Any) -> Path:
     """The table's file, where it can be written without harm."""
     path = path_of(out, "out")
     if path.suffix.lower() not in (".parquet", ".pq"):
@@ -165,7 +165,7 @@ def _place(out: str | os.PathLike[str], source: Any) -> Path:
     return path
 
 
-def _refuse_others(path: Path, settings: Mapping[str, Any], *, force: bool) -> StudyTable | None:
+def _read_existing_table(path: Path, settings: Mapping[str, Any], *, force: bool) -> StudyTable | None:
     """The table that is there already, None without one, or an error when it was not made like this one."""
     if force or not path.exists():
         return None
@@ -187,7 +187,7 @@ def _setting_text(value: Any) -> str:
 
 
 def _measure_entries(
-    source: EntrySource, finished: FinishedRows, task: Measuring, engine: Engine, progress: Progress
+    source: EntrySource, finished: FinishedRows, task: MeasurementTask, engine: Engine, progress: Progress
 ) -> StudyTable:
     """Every entry of the source, those that are not finished yet measured now."""
     entries: list[tuple[Key, Mapping[str, Any]]] = []
@@ -228,7 +228,7 @@ def _measure_entries(
 
 
 def _losses(table: StudyTable, before: StudyTable) -> Iterator[str]:
-    """What was in the table and is no longer."""
+    """Rows and columns that the existing table has and the new one lacks."""
     gone = len({*before.row_keys} - {*table.row_keys})
     if gone:
         yield f"{counted(gone, 'row')} left the table: the source no longer has them"
@@ -238,7 +238,7 @@ def _losses(table: StudyTable, before: StudyTable) -> Iterator[str]:
 
 
 def _differences(table: StudyTable) -> Iterator[str]:
-    """Where models cannot have been measured on the same data, although it has one name."""
+    """Cautions on models that cannot have been measured on the same data, although it has one name."""
     good = table.where()
     pairs = list(zip(good["data"].tolist(), good["split"].tolist(), strict=True))
     for things, counts in (("classes", good["classes"]), ("samples", good["n"] + good["n_validation"])):
@@ -263,7 +263,7 @@ class FinishedRows:
 
     def __init__(self, out: Path | None, settings: Mapping[str, Any]) -> None:
         name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
-        self._folder, self._settings = None if out is None else _beside(out) / name, settings
+        self._folder, self._settings = None if out is None else _rows_folder(out) / name, settings
         self._tables: list[StudyTable] = []
         self._places: dict[Key, tuple[int, int]] = {}
         self._waiting: list[Row] = []
@@ -331,7 +331,7 @@ class FinishedRows:
         return found
 
 
-def _beside(out: Path) -> Path:
+def _rows_folder(out: Path) -> Path:
     """The folder beside a table that holds what is finished of it."""
     if not out.name:
         raise InputError(f"out is {str(out)!r}; pass the name of a file")
@@ -347,14 +347,14 @@ def unfinished(out: str | os.PathLike[str]) -> Path | None:
     >>> unfinished("nowhere/study.parquet") is None
     True
     """
-    place = _beside(path_of(out, "out"))
+    place = _rows_folder(path_of(out, "out"))
     return place if place.is_dir() else None
 
 
 @contextmanager
 def _sole_writer(out: Path) -> Generator[None, None, None]:
     """Be the only one who measures into a table. The finished rows beside it go when this ends without an error."""
-    folder = _beside(out)
+    folder = _rows_folder(out)
     make_folder(folder)
     with only_writer(folder, "measuring into this table"):
         if not (folder / LOCK).exists():

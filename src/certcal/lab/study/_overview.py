@@ -132,11 +132,11 @@ def overview(
     >>> [(line.data, line.models, round(line.accuracy, 2)) for line in overview(StudyTable.of(columns)).medians]
     [('data', 2, 0.85)]
     """
-    whole, name = opened(table)
+    whole, name = open_study_table(table)
     return StudyOverview(whole, _medians(whole), name if source is None else source, tuple(notes))
 
 
-def opened(source: StudyTable | StudyOverview | str | os.PathLike[str]) -> tuple[StudyTable, str]:
+def open_study_table(source: StudyTable | StudyOverview | str | os.PathLike[str]) -> tuple[StudyTable, str]:
     """A table, read if it is the name of a file, and what it is called."""
     if isinstance(source, StudyTable):
         return source, "table"

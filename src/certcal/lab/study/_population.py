@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal.lab.study._battery import BINNED
-from certcal.lab.study._designs import distinct, is_size, matching, robustness_columns
+from certcal.lab.study._designs import first_equal_models, is_size, match_columns, robustness_columns
 from certcal.lab.study._findings import Finding, FindingTable
 from certcal.lab.study._resampling import Resampling
 from certcal.lab.study._table import OK, MeasuredColumn, Stage, StudyTable
@@ -84,12 +84,11 @@ class Sheet:
         kept = ~np.isnan(values).any(axis=0)
         return tuple(value[kept] for value in values)
 
-    def ranked(self, *columns: str) -> tuple[Floats, ...]:
+    def columns_by_accuracy(self, *columns: str) -> tuple[Floats, ...]:
         """Columns of the models that have them and an accuracy, so that the first are the most accurate."""
         return self.complete(*columns, "accuracy")[:-1]
 
-    def measured(self, metric: str, bins: int | None, stage: Stage = "pre") -> str:
-        """The name of a measurement's column."""
+    def column_of(self, metric: str, bins: int | None, stage: Stage = "pre") -> str:
         return str(MeasuredColumn(stage, metric, bins if metric in BINNED else None))
 
     def bins(self, metric: str, stage: Stage) -> list[int]:
@@ -144,12 +143,12 @@ class Population:
     @property
     def column(self) -> str:
         """The column of the chosen metric before temperature scaling."""
-        return self.sheets[0].measured(self.metric, self.bins)
+        return self.sheets[0].column_of(self.metric, self.bins)
 
     @property
     def scaled(self) -> str:
         """The column of the chosen metric after temperature scaling."""
-        return self.sheets[0].measured(self.metric, self.bins, "post")
+        return self.sheets[0].column_of(self.metric, self.bins, "post")
 
     @property
     def label(self) -> str:
@@ -184,7 +183,7 @@ class Population:
 
     def correlation(self, sheet: Sheet, x: str, y: str, name: str, *, top: int | None = None) -> Finding:
         """Kendall's correlation of two columns of a sheet, among its most accurate models if ``top`` is given."""
-        first, second = sheet.complete(x, y) if top is None else sheet.ranked(x, y)
+        first, second = sheet.complete(x, y) if top is None else sheet.columns_by_accuracy(x, y)
         kept = first.size if top is None else min(top, first.size)
         whole = f"{sheet.name}: {name}, " + (f"top {kept:,}" if kept < first.size else "all models")
         return self.resampling.correlation(whole, first, second, tag=f"{sheet.name}/{kept}", top=top)
@@ -194,7 +193,7 @@ class Population:
 
         NaN where one of the two is missing, or not a share from 0 to 1.
         """
-        column = sheet.measured("ece", self.bins)
+        column = sheet.column_of("ece", self.bins)
         if column not in sheet or "accuracy" not in sheet:
             return None
         accuracy, calibrated, beta = sheet["accuracy"], 1 - sheet[column], self.beta
@@ -209,7 +208,11 @@ class Population:
         scores = self.harmonic_scores(sheet)
         if scores is None or np.isnan(scores).all():
             return None
-        models, accuracy, error = sheet.raw("model"), sheet["accuracy"], sheet[sheet.measured("ece", self.bins)]
+        models, accuracy, error = (
+            sheet.raw("model"),
+            sheet["accuracy"],
+            sheet[sheet.column_of("ece", self.bins)],
+        )
         order = np.argsort(-scores, kind="stable")
         rows = tuple(
             (
@@ -238,10 +241,12 @@ def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population,
     metric, bins, split = asked.metric, asked.bins, asked.split
     column = str(MeasuredColumn("pre", metric, bins if metric in BINNED else None))
     if column not in table:
-        raise InputError(f"the table has no column {column!r}; {_remedy(table, metric)}")
+        raise InputError(f"the table has no column {column!r}; {_metric_remedy(table, metric)}")
     robust = robustness_columns(table, asked.robustness)
-    sizes = None if asked.sizes is None else matching(table, asked.sizes, "sizes", numbers=True)
-    design = None if asked.architecture is None else matching(table, asked.architecture, "architecture", numbers=False)
+    sizes = None if asked.sizes is None else match_columns(table, asked.sizes, "sizes", numbers=True)
+    design = (
+        None if asked.architecture is None else match_columns(table, asked.architecture, "architecture", numbers=False)
+    )
     split = _only_split(table) if split is None else split
     if split not in table.splits:
         there = ", ".join(map(repr, table.splits)) or "no rows"
@@ -249,7 +254,7 @@ def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population,
     kept = np.flatnonzero((table["status"] == OK) & (table["split"] == split))
     if not kept.size:
         raise InputError(f"no row of split {split!r} was measured; measure some models first")
-    same = distinct(table["model"][kept].tolist(), "published" if asked.unique == "none" else asked.unique)
+    same = first_equal_models(table["model"][kept].tolist(), "published" if asked.unique == "none" else asked.unique)
     copies = sum(name != first for name, first in same.items())
     if copies and asked.unique != "none":
         kept = kept[[same[name] == name for name in table["model"][kept].tolist()]]
@@ -279,7 +284,7 @@ def _only_split(table: StudyTable) -> str:
     return "test" if "test" in splits else splits[0] if splits else "test"
 
 
-def _remedy(table: StudyTable, metric: str) -> str:
+def _metric_remedy(table: StudyTable, metric: str) -> str:
     before = [m for m in table.measurements if m.stage == "pre"]
     counts = sorted(m.bins for m in before if m.metric == metric and m.bins is not None)
     if counts:

@@ -18,7 +18,7 @@ from certcal._base.checks import InputError
 from certcal._base.files import path_of, read_bytes
 from certcal._base.signature import Option, Takes, verb
 from certcal.lab.study._battery import BINNED, UNBINNED
-from certcal.lab.study._designs import INDEX, described
+from certcal.lab.study._designs import INDEX, architecture_columns
 from certcal.lab.study._entries import numbers_or_texts
 from certcal.lab.study._overview import StudyOverview, overview
 from certcal.lab.study._table import AUROC, KEYS, ORIGIN, SIZES, STATE, MeasuredColumn, StudyTable, is_own, stack
@@ -216,7 +216,9 @@ def read_calibration_table(
             listed = ", ".join(map(repr, list(columns)[:20]))
             raise InputError(f"there is no accuracy and no measurement such as pre_ECE_15; the columns are {listed}")
         scales = _to_shares(columns, scale, accuracy_scale)
-        columns |= {name: values for name, values in described(columns["model"]).items() if name not in columns}
+        columns |= {
+            name: values for name, values in architecture_columns(columns["model"]).items() if name not in columns
+        }
         return StudyTable.of(columns, {"origin": "published table", "scale": scales})
     except InputError as error:
         raise error if str(error).startswith(str(file)) else InputError(f"{file}: {error}") from None
@@ -227,7 +229,7 @@ def _columns(file: Path) -> dict[str, list[Any]]:
     from certcal.data import open_table
 
     table = open_table(file)
-    strict = [name for name in table.names if _ours(name) not in (None, "model", "data", "split")]
+    strict = [name for name in table.names if _certcal_column(name) not in (None, "model", "data", "split")]
     batches = list(table.chunks(table.names, numbers=strict))
     if not any(batch.num_rows for batch in batches):
         raise InputError(f"{file}: the table has no rows; check how it was written")
@@ -243,7 +245,7 @@ def _columns(file: Path) -> dict[str, list[Any]]:
     return columns
 
 
-def _ours(name: str) -> str | None:
+def _certcal_column(name: str) -> str | None:
     """Our name for a column of a published table, or None for one that is kept as it is."""
     plain = name.strip().lower()
     for names, ours in ((_ACCURACY, "accuracy"), (_MODEL, "model"), (_DATA, "data"), (("split",), "split")):
@@ -266,7 +268,7 @@ def _rename_columns(columns: Mapping[str, list[Any]], architectures: Sequence[st
     index: str | None = None
     origin: dict[str, str] = {}
     for name, values in columns.items():
-        ours = _ours(name)
+        ours = _certcal_column(name)
         if ours is None and name.strip().lower() in (*INDEX, *_UNNAMED):
             index = index if index is not None else name
         new = ours or name.strip() or "index"
@@ -278,14 +280,14 @@ def _rename_columns(columns: Mapping[str, list[Any]], architectures: Sequence[st
     if "model" not in found:
         if index is None:
             raise InputError(f"there is no column with the models ({', '.join(_MODEL)}); it has {', '.join(columns)}")
-        found["model"] = _by_index(columns[index], architectures)
+        found["model"] = _names_by_index(columns[index], architectures)
     found["model"] = [_model_text(value) for value in found["model"]]
     if "" in found["model"]:
         raise InputError(f"row {found['model'].index('') + 1} names no model; fill it in or drop the row")
     return found
 
 
-def _by_index(values: list[Any], architectures: Sequence[str] | None) -> list[str]:
+def _names_by_index(values: list[Any], architectures: Sequence[str] | None) -> list[str]:
     names: list[str] = []
     for row, value in enumerate(values, start=1):
         if not isinstance(value, int | float) or not 0 <= value < float("inf") or value != int(value):
@@ -318,8 +320,8 @@ def _to_shares(columns: dict[str, Any], scale: Scale | None, accuracy_scale: Sca
         columns[name] = values
     bounded = [name for name in errors if metrics[name] not in _UNBOUNDED]
     most, worst = _largest(columns, accuracy), _largest(columns, bounded or errors)
-    of_accuracies = _of_accuracies(most[0], scale, accuracy_scale)
-    of_errors = _of_errors(worst, scale, most[0], of_accuracies, accuracy_scale is not None)
+    of_accuracies = _scale_of_accuracies(most[0], scale, accuracy_scale)
+    of_errors = _scale_of_errors(worst, scale, most[0], of_accuracies, accuracy_scale is not None)
     for names, of in ((accuracy, of_accuracies), (errors, of_errors)):
         for name in names:
             values = columns[name] / 100 if of == "percent" else columns[name]
@@ -339,7 +341,7 @@ def _to_shares(columns: dict[str, Any], scale: Scale | None, accuracy_scale: Sca
     return {"accuracy": of_accuracies, "errors": of_errors}
 
 
-def _of_accuracies(most: float, scale: Scale | None, accuracy_scale: Scale | None) -> Scale:
+def _scale_of_accuracies(most: float, scale: Scale | None, accuracy_scale: Scale | None) -> Scale:
     """All accuracies up to 1 per cent are not believed unless it is said of the accuracies themselves."""
     if accuracy_scale is not None:
         return accuracy_scale
@@ -351,7 +353,9 @@ def _of_accuracies(most: float, scale: Scale | None, accuracy_scale: Scale | Non
     return scale or ("percent" if most > 1 + _ROUNDING else "share")
 
 
-def _of_errors(worst: tuple[float, str], scale: Scale | None, most: float, of_accuracies: Scale, said: bool) -> Scale:
+def _scale_of_errors(
+    worst: tuple[float, str], scale: Scale | None, most: float, of_accuracies: Scale, said: bool
+) -> Scale:
     """Errors above 1 are per cent; smaller ones are what the accuracies are, if these are shares."""
     largest, name = worst
     if scale is not None or np.isnan(largest):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, choice, same_length, to_numpy
 from certcal._base.threads import map_blocks
-from certcal.lab.study._findings import Matrix, listed
+from certcal.lab.study._findings import Matrix, join_words
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -83,7 +83,7 @@ def kendall_matrix(values: Any) -> Floats:
     >>> kendall_matrix([[1, 5, 0], [2, 4, 0], [3, 6, 0]]).round(3).tolist()
     [[1.0, 0.333, nan], [0.333, 1.0, nan], [nan, nan, nan]]
     """
-    return _kendall_pairs(_ranked_columns(_columns(values)))
+    return _kendall_pairs(_ranked_columns(_check_columns(values)))
 
 
 @names_wrong_types
@@ -100,7 +100,7 @@ def spearman_matrix(values: Any) -> Floats:
     >>> spearman_matrix([[1, 5, 0], [2, 4, 0], [3, 6, 0]]).tolist()
     [[1.0, 0.5, nan], [0.5, 1.0, nan], [nan, nan, nan]]
     """
-    return _spearman_pairs(_ranked_columns(_columns(values)))
+    return _spearman_pairs(_ranked_columns(_check_columns(values)))
 
 
 @names_wrong_types
@@ -124,7 +124,7 @@ def correlations(values: Any, names: Sequence[str], *, method: str = "kendall", 
     >>> found.note
     'depth is constant, so it has no correlations'
     """
-    columns = _columns(values)
+    columns = _check_columns(values)
     if len(names) != len(columns):
         raise InputError(f"names has {len(names)} entries and values has {len(columns)} columns; name each column once")
     ranked = _ranked_columns(columns)
@@ -134,14 +134,16 @@ def correlations(values: Any, names: Sequence[str], *, method: str = "kendall", 
     empty = [name for name, ranks in zip(names, ranked.ranks, strict=True) if not ranks]
     if constant:
         verb = "is constant, so it has" if len(constant) == 1 else "are constant, so they have"
-        notes.append(f"{listed(constant, _NAMED)} {verb} no correlations")
+        notes.append(f"{join_words(constant, _NAMED)} {verb} no correlations")
     if empty:
-        notes.append(f"{listed(empty, _NAMED)} {'has' if len(empty) == 1 else 'have'} no values")
+        notes.append(f"{join_words(empty, _NAMED)} {'has' if len(empty) == 1 else 'have'} no values")
     gaps = zip(names, ranked.ranks, ranked.complete, strict=True)
     missing = [name for name, ranks, whole in gaps if ranks and not whole]
     if missing:
         verb = "has" if len(missing) == 1 else "have"
-        notes.append(f"{listed(missing, _NAMED)} {verb} missing values, so pairs use the rows that both columns have")
+        notes.append(
+            f"{join_words(missing, _NAMED)} {verb} missing values, so pairs use the rows that both columns have"
+        )
     return Matrix(title, tuple(names), found, ranked.codes.shape[1], method.capitalize(), "; ".join(notes))
 
 
@@ -188,7 +190,7 @@ def kendall_resampled(x: Any, y: Any, rows: Any) -> Floats:
     return _tau(out)
 
 
-def _ranked_pair(x: Any, y: Any) -> _Ranked:
+def _ranked_pair(x: Any, y: Any) -> _RankedColumns:
     columns = [to_numpy(x, "x"), to_numpy(y, "y")]
     for name, column in zip("xy", columns, strict=True):
         if column.ndim != 1:
@@ -197,7 +199,7 @@ def _ranked_pair(x: Any, y: Any) -> _Ranked:
     return _ranked_columns(columns)
 
 
-def _columns(values: Any) -> list[NDArray[Any]]:
+def _check_columns(values: Any) -> list[NDArray[Any]]:
     matrix = to_numpy(values, "values")
     if matrix.ndim != 2:
         raise InputError(f"values has shape {matrix.shape}; pass a matrix, one row per model and one column per metric")
@@ -207,7 +209,7 @@ def _columns(values: Any) -> list[NDArray[Any]]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ranked:
+class _RankedColumns:
     """Columns as codes of their dense ranks (see ``_kernels/ranks.py``), one row per column."""
 
     codes: NDArray[np.int32]
@@ -259,7 +261,7 @@ class _Ranked:
         return steps, upper, mid, lower
 
 
-def _ranked_columns(columns: Sequence[NDArray[Any]]) -> _Ranked:
+def _ranked_columns(columns: Sequence[NDArray[Any]]) -> _RankedColumns:
     """Sort every column."""
     from certcal._kernels import ranks as kernels
 
@@ -279,10 +281,10 @@ def _ranked_columns(columns: Sequence[NDArray[Any]]) -> _Ranked:
             present[k] = here
 
     map_blocks(some, len(columns), small=1 + _SMALL // max(rows, 1))
-    return _Ranked(codes, ranks, present)
+    return _RankedColumns(codes, ranks, present)
 
 
-def _kendall_pairs(ranked: _Ranked) -> Floats:
+def _kendall_pairs(ranked: _RankedColumns) -> Floats:
     """τ_b of every pair."""
     from certcal._kernels import ranks as kernels
 
@@ -316,7 +318,7 @@ def _tau(scores: Counts) -> Floats:
     return np.clip(found, -1.0, 1.0)
 
 
-def _spearman_pairs(ranked: _Ranked) -> Floats:
+def _spearman_pairs(ranked: _RankedColumns) -> Floats:
     """ρ of every pair."""
     from certcal._kernels import ranks as kernels
 
@@ -343,7 +345,7 @@ def _spearman_pairs(ranked: _Ranked) -> Floats:
     return found
 
 
-def _complete_spearman(ranked: _Ranked, columns: NDArray[np.intp]) -> Floats:
+def _complete_spearman(ranked: _RankedColumns, columns: NDArray[np.intp]) -> Floats:
     """ρ between columns without missing values, as one product of the matrix of their ranks with itself.
 
     The centred ranks, doubled, are whole numbers below n, so up to 200,000 rows all sums are below 2⁵³ and exact.

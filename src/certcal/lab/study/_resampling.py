@@ -92,7 +92,7 @@ class Resampling:
         half = float(stdtrit(n - 1, (1 + self.level) / 2)) * deviation
         if scale == "correlation":
             if 1 - abs(value) < 1e-12:
-                return _perfect(value, n, self.level)
+                return _perfect_correlation_interval(value, n, self.level)
             middle, half = math.atanh(value), half / (1 - value**2)
             return math.tanh(middle - half), math.tanh(middle + half), ""
         if scale == "ratio":
@@ -102,19 +102,19 @@ class Resampling:
             return value * math.exp(-spread), value * math.exp(spread), ""
         return value - half, value + half, ""
 
-    def few(self, n: int) -> tuple[str, ...]:
-        """That a correlation rests on few models, and from how many on it would not; nothing if there are enough."""
+    def small_sample_caution(self, n: int) -> tuple[str, ...]:
+        """Caution that a correlation rests on few models, with the number that would do; empty if there are enough."""
         if n >= _FEW:
             return ()
-        many = enough(_CLOSE, self.level)
+        many = fewest_models(_CLOSE, self.level)
         if n < FEWEST:
             return (
                 f"{counted(n, 'model')}: too few to say anything of models of this kind. Intervals begin at {FEWEST}, "
                 f"and from about {many} on chance alone stays within ±{_CLOSE:g}.",
             )
         return (
-            f"With {n} models, unrelated numbers reach correlations of ±{chance(n, self.level):.2f} by chance "
-            f"({100 * self.level:g} %); from about {many} models on, ±{_CLOSE:g}.",
+            f"With {n} models, unrelated numbers reach correlations of ±{chance_correlation(n, self.level):.2f} by "
+            f"chance ({100 * self.level:g} %); from about {many} models on, ±{_CLOSE:g}.",
         )
 
     def finding(
@@ -136,7 +136,7 @@ class Resampling:
         draws = np.empty(0)
         if n >= FEWEST:
             draws = np.array([statistic(*(column[rows] for column in columns)) for rows in self.rows(n, tag=tag)])
-        return self.found(name, value, draws, n, scale, note)
+        return self.finding_from_draws(name, value, draws, n, scale, note)
 
     def correlation(self, name: str, x: Floats, y: Floats, *, tag: str, top: int | None = None) -> Finding:
         """Kendall's tau-b of two columns without NaN, or of their first ``top`` entries, with its interval."""
@@ -149,9 +149,9 @@ class Resampling:
         draws = np.empty(0)
         if kept >= FEWEST:
             draws = kendall_draws(x, y, self.rows(x.size, tag=tag, top=kept))
-        return self.found(name, value, draws, kept, "correlation")
+        return self.finding_from_draws(name, value, draws, kept, "correlation")
 
-    def found(
+    def finding_from_draws(
         self, name: str, value: float, draws: Floats, n: int, scale: Scale, note: str = "", shrink: float | None = None
     ) -> Finding:
         """A number with the interval of its resamples."""
@@ -179,7 +179,7 @@ def kendall_draws(x: Floats, y: Floats, rows: Rows, step: int | None = None) -> 
     return kendall_resampled(x[:reach:step], y[:reach:step], rows // step)
 
 
-def growth(first: Floats, second: Floats) -> float:
+def median_growth(first: Floats, second: Floats) -> float:
     """How many times the median grows from the first to the second."""
     middle = float(np.median(first))
     return float(np.median(second)) / middle if middle > 0 else math.nan
@@ -190,7 +190,7 @@ def shrinkage(n: int, most: int = LARGEST) -> float:
     return math.sqrt(min(most, n) / n)
 
 
-def _perfect(value: float, n: int, level: float) -> tuple[float, float, str]:
+def _perfect_correlation_interval(value: float, n: int, level: float) -> tuple[float, float, str]:
     """The interval of a correlation of one: no resample differs from it.
 
     Of n/2 pairs that share no model none was ordered otherwise, so that the probability p of such a pair is at most
@@ -201,14 +201,14 @@ def _perfect(value: float, n: int, level: float) -> tuple[float, float, str]:
     return (furthest, value, note) if value > 0 else (value, -furthest, note)
 
 
-def chance(n: int, level: float = 0.95) -> float:
+def chance_correlation(n: int, level: float = 0.95) -> float:
     """The correlation that unrelated columns of n models reach by chance, with probability 1 - level.
 
     Normal approximation with the exact variance 2 (2n + 5) / (9n (n - 1)) of tau without ties.
 
     Examples
     --------
-    >>> round(chance(30), 2), enough(0.1)
+    >>> round(chance_correlation(30), 2), fewest_models(0.1)
     (0.25, 175)
     """
     from statistics import NormalDist
@@ -216,8 +216,8 @@ def chance(n: int, level: float = 0.95) -> float:
     return NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(2 * (2 * n + 5) / (9 * n * (n - 1)))
 
 
-def enough(within: float, level: float = 0.95) -> int:
-    """The fewest models for which :func:`chance` is at most ``within``."""
+def fewest_models(within: float, level: float = 0.95) -> int:
+    """The fewest models for which :func:`chance_correlation` is at most ``within``."""
     from bisect import bisect_left
 
-    return 2 + bisect_left(range(2, 10_000_000), True, key=lambda n: chance(n, level) <= within)
+    return 2 + bisect_left(range(2, 10_000_000), True, key=lambda n: chance_correlation(n, level) <= within)

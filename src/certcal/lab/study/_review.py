@@ -13,9 +13,9 @@ import numpy as np
 from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted
-from certcal.lab.study._designs import matching
-from certcal.lab.study._findings import Answer, Chart, Finding, listed, plain_values
-from certcal.lab.study._overview import StudyOverview, opened
+from certcal.lab.study._designs import match_columns
+from certcal.lab.study._findings import Answer, Chart, Finding, join_words, plain_values
+from certcal.lab.study._overview import StudyOverview, open_study_table
 from certcal.lab.study._population import SMALLEST_TOP, Population, Sheet, of_models, populate
 from certcal.lab.study._ranks import correlations
 from certcal.lab.study._table import OK, StudyTable
@@ -232,10 +232,10 @@ def review(
     """
     asked = gather(StudyReviewSettings, locals())
     progress.stage("reading")
-    whole, name = opened(table)
+    whole, name = open_study_table(table)
     progress.stage("reviewing")
     population, split = populate(whole, asked)
-    drawn = None if asked.matrix is None else matching(whole, asked.matrix, "matrix", numbers=True)
+    drawn = None if asked.matrix is None else match_columns(whole, asked.matrix, "matrix", numbers=True)
     rows = whole["split"] == split
     return StudyReview(
         tuple(question.answer(population) for question in QUESTIONS),
@@ -266,7 +266,7 @@ def _charts(population: Population, matrix: Sequence[str] | None) -> Iterator[Ch
 
 
 def _matrices(sheet: Sheet, chosen: Sequence[str] | None, tops: Sequence[int]) -> Iterator[Chart]:
-    """Of all models, and of the most accurate ones if so many were asked for."""
+    """Correlation matrices of all models, and of the most accurate ones if so many were asked for."""
     names, what = list(chosen or ()), "chosen columns"
     if chosen is None:
         names, what = [str(measurement) for measurement in sheet.source.measurements], "all measurements"
@@ -285,7 +285,6 @@ def _matrices(sheet: Sheet, chosen: Sequence[str] | None, tops: Sequence[int]) -
 
 
 def _cautions(population: Population) -> Iterator[str]:
-    """What concerns every answer."""
     how, sheets = population.resampling, population.sheets
     yield (
         f"Intervals are at {100 * how.level:g} % each, not jointly ({how.resamples} resamples of models), and take the "
@@ -297,18 +296,18 @@ def _cautions(population: Population) -> Iterator[str]:
         yield f"{population.copies:,} models are the same cell of NATS-Bench as another one; {kept}{narrow}."
     if found := [each for sheet in sheets for each in _duplicates(sheet)]:
         yield (
-            f"Some models have exactly the measurements of another ({listed(found)}): intervals count copies as "
+            f"Some models have exactly the measurements of another ({join_words(found)}): intervals count copies as "
             "further evidence and are too narrow."
         )
-    if found := [each for sheet in sheets for each in _noisy(population, sheet)]:
+    if found := [each for sheet in sheets for each in _noise_cautions(population, sheet)]:
         yield (
             f"{' '.join(found)} Such noise makes correlations between data sets too small, and those between "
             "measurements on the same test samples too small or too large."
         )
     if found := [each for sheet in sheets for each in _tie_cautions(population, sheet)]:
         yield (
-            f"The most accurate models are not all more accurate than the rest ({listed(found)}): the table's order "
-            "decides."
+            f"The most accurate models are not all more accurate than the rest ({join_words(found)}): the table's "
+            "order decides."
         )
     models = [len(sheet) for sheet in sheets]
     if min(models) < max(models):
@@ -323,7 +322,7 @@ def _cautions(population: Population) -> Iterator[str]:
     found = [f"the top {top:,} (fewer than {SMALLEST_TOP} models are too few)" for top in wanted if top < SMALLEST_TOP]
     found += [f"the top {top:,} (there are only {counted(count, 'model')})" for top in wanted if top > count]
     if found:
-        yield f"Not reviewed: {listed(found)}."
+        yield f"Not reviewed: {join_words(found)}."
 
 
 def _duplicates(sheet: Sheet) -> Iterator[str]:
@@ -336,8 +335,8 @@ def _duplicates(sheet: Sheet) -> Iterator[str]:
         yield f"{same:,} of {len(known):,} on {sheet.name}"
 
 
-def _noisy(population: Population, sheet: Sheet) -> Iterator[str]:
-    """That the sampling error of one model's measurement is not small against the models' differences.
+def _noise_cautions(population: Population, sheet: Sheet) -> Iterator[str]:
+    """Cautions that one model's sampling error is not small against the differences between models.
 
     For given confidences, the standard error of these metrics is at most √(a(1 - a)/n), calibrated or not: another
     outcome of one sample changes them by at most 1/n, so that (Efron and Stein) their variance is at most Σ p(1 - p)/n²
@@ -358,7 +357,7 @@ def _noisy(population: Population, sheet: Sheet) -> Iterator[str]:
 
 def _tie_cautions(population: Population, sheet: Sheet) -> Iterator[str]:
     """A cut of the most accurate models that falls among models of the same accuracy."""
-    best = sheet.ranked("accuracy", population.column)[0] if "accuracy" in sheet else np.empty(0)
+    best = sheet.columns_by_accuracy("accuracy", population.column)[0] if "accuracy" in sheet else np.empty(0)
     for top in population.tops(best.size)[:-1]:
         same = best == best[top]
         chosen = int(same[:top].sum())

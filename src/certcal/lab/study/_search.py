@@ -15,7 +15,7 @@ from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import SEED, Option, Range, Takes, verb
 from certcal._base.text import counted
 from certcal.lab.study._benchmark import Benchmark, SearchObjective
-from certcal.lab.study._overview import StudyOverview, opened
+from certcal.lab.study._overview import StudyOverview, open_study_table
 from certcal.lab.study._search_methods import METHODS
 from certcal.lab.study._spaces import Space
 from certcal.lab.study._table import StudyTable
@@ -250,7 +250,7 @@ def _benchmark(table: Any, asked: Mapping[str, Any]) -> tuple[Benchmark, str]:
     """A benchmark and what it is called; one that was given is taken as it is."""
     if isinstance(table, Benchmark):
         return table, "benchmark"
-    whole, name = opened(table)
+    whole, name = open_study_table(table)
     return Benchmark(whole, **asked), name
 
 

@@ -20,7 +20,7 @@ POPULATION, SAMPLE = 10, 3
 
 
 @dataclass(frozen=True, eq=False)
-class Searched:
+class SearchRun:
     """The best architecture that a search evaluated, and all that it did."""
 
     method: str
@@ -40,7 +40,7 @@ class Searched:
 
 
 class _Evaluations:
-    """What has been looked up, in order; full when the budget is spent or nothing is left."""
+    """Architectures looked up so far, in order; full when the budget is spent or nothing is left."""
 
     def __init__(
         self, benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int], tag: int
@@ -57,7 +57,7 @@ class _Evaluations:
         measured: list[int] = self.rng.permutation(np.flatnonzero(np.isfinite(self.goodness))).tolist()
         self._most = min(budget, len(measured))
         # The next of a random order that is not known yet is uniform among those that are not.
-        self._strangers = (place for place in measured if place not in self.order)
+        self._unevaluated = (place for place in measured if place not in self.order)
 
     @property
     def full(self) -> bool:
@@ -67,36 +67,35 @@ class _Evaluations:
         self.order[place] = None
         return float(self.goodness[place])
 
-    def stranger(self) -> int:
+    def draw_unevaluated(self) -> int:
         """An architecture that has not been evaluated, at random; only while the budget is not spent."""
-        return next(self._strangers)
+        return next(self._unevaluated)
 
     def neighbours(self, place: int) -> list[int]:
         """Neighbours for which the objective was measured."""
         return [other for other in self.benchmark.neighbours(place) if self._measured[other]]
 
-    def searched(self, method: str) -> Searched:
-        """What was found."""
+    def result(self, method: str) -> SearchRun:
         places = list(self.order)
         best = places[int(np.argmax(self.goodness[places]))]
         values, names = self.benchmark.values(self.objective), self.benchmark.names
         evaluated = tuple(names[place] for place in places)
-        return Searched(method, self.objective, names[best], float(values[best]), evaluated, values[places])
+        return SearchRun(method, self.objective, names[best], float(values[best]), evaluated, values[places])
 
 
 def random_search(
     benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int] = 0
-) -> Searched:
+) -> SearchRun:
     """Evaluate architectures at random, each once (Li and Talwalkar 2020)."""
     done = _Evaluations(benchmark, objective, budget, seed, 1)
     while not done.full:
-        done.evaluate(done.stranger())
-    return done.searched("random")
+        done.evaluate(done.draw_unevaluated())
+    return done.result("random")
 
 
 def local_search(
     benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int] = 0
-) -> Searched:
+) -> SearchRun:
     """Climb to the best neighbour until there is no better one, then start again elsewhere (White et al. 2021).
 
     From a random architecture all neighbours are evaluated and the best of them is taken; at a local optimum the
@@ -107,7 +106,7 @@ def local_search(
     benchmark.structure()
     done = _Evaluations(benchmark, objective, budget, seed, 2)
     while not done.full:
-        here = done.stranger()
+        here = done.draw_unevaluated()
         value = done.evaluate(here)
         climbing = True
         while climbing and not done.full:
@@ -119,7 +118,7 @@ def local_search(
                 found = done.evaluate(place)
                 if found > value:
                     here, value, climbing = place, found, True
-    return done.searched("local")
+    return done.result("local")
 
 
 def regularised_evolution(
@@ -130,7 +129,7 @@ def regularised_evolution(
     *,
     population: int = POPULATION,
     sample: int = SAMPLE,
-) -> Searched:
+) -> SearchRun:
     """Ageing evolution: the best of a few parents has a child with one choice changed, and the oldest dies.
 
     The method is that of Real et al. (2019), who used a population of 100 and samples of 25 for searches of 20,000
@@ -145,7 +144,7 @@ def regularised_evolution(
     done = _Evaluations(benchmark, objective, budget, seed, 3)
     living: deque[tuple[float, int]] = deque()
     while len(living) < population and not done.full:
-        first = done.stranger()
+        first = done.draw_unevaluated()
         living.append((done.evaluate(first), first))
     known_in_a_row = 0
     while not done.full:
@@ -155,14 +154,14 @@ def regularised_evolution(
         if children and known_in_a_row < population:
             child = children[int(done.rng.integers(0, len(children)))]
         else:
-            child = done.stranger()
+            child = done.draw_unevaluated()
         known_in_a_row = known_in_a_row + 1 if child in done.order else 0
         living.append((done.evaluate(child), child))
         living.popleft()
-    return done.searched("evolution")
+    return done.result("evolution")
 
 
-METHODS: dict[str, Callable[..., Searched]] = {
+METHODS: dict[str, Callable[..., SearchRun]] = {
     "evolution": regularised_evolution,
     "local": local_search,
     "random": random_search,

@@ -18,7 +18,7 @@ from certcal._base import checks as _checks
 from certcal._base.checks import InputError
 from certcal._base.threads import one_thread
 from certcal.engines import Engine, EngineError
-from certcal.lab.study._entries import Entry, Key, readable
+from certcal.lab.study._entries import Entry, Key, escape_undecodable
 from certcal.lab.study._table import FAILED, OK
 from certcal.predictions import Predictions
 
@@ -44,7 +44,7 @@ class File:
     content: bytes | None = None
 
     @contextmanager
-    def at_hand(self) -> Generator[Path, None, None]:
+    def open_path(self) -> Generator[Path, None, None]:
         """A path at which the file can be read; what is wrong with it is said under the name that the user knows."""
         place = self.path
         try:
@@ -56,12 +56,12 @@ class File:
                     place.write_bytes(self.content)
                     yield place
         except InputError as error:
-            raise InputError(self._renamed(str(error), place)) from None
+            raise InputError(self._replace_path(str(error), place)) from None
 
-    def _renamed(self, text: str, place: Path) -> str:
+    def _replace_path(self, text: str, place: Path) -> str:
         """A sentence about a path, about the name that the user knows; also of files beside it."""
         text = text.replace(str(place), self.shown)
-        beside = self.shown.removesuffix(readable(place.name))
+        beside = self.shown.removesuffix(escape_undecodable(place.name))
         return text.replace(f"{place.parent}{os.sep}", beside) if beside != self.shown and place.parent.name else text
 
 
@@ -83,13 +83,13 @@ class EntryWork:
     @classmethod
     def of(cls, number: int, entry: Entry) -> EntryWork:
         """The work on an entry. Files are looked at now and read later, so that a change in between is noticed."""
-        others = {name: _place(entry, value) for name, value in entry.out_of_distribution.items()}
+        others = {name: _locate_predictions(entry, value) for name, value in entry.out_of_distribution.items()}
         problem = (entry.reason or "there are no predictions of this model") if entry.predictions is None else ""
-        own = _place(entry, entry.predictions)
+        own = _locate_predictions(entry, entry.predictions)
         return cls(number, entry.key, _origin(own, others), own, others, problem)
 
-    def shipped(self) -> EntryWork:
-        """The same with the content of the files, for workers that do not see them."""
+    def with_contents(self) -> EntryWork:
+        """Read the files into memory, for workers that do not see them."""
         try:
             own = _with_content(self.predictions)
             return replace(self, predictions=own, others={name: _with_content(v) for name, v in self.others.items()})
@@ -97,9 +97,9 @@ class EntryWork:
             return replace(self, predictions=None, others={}, problem=str(error))
 
 
-def _place(entry: Entry, value: Any) -> Any:
+def _locate_predictions(entry: Entry, value: Any) -> Any:
     path = entry.path(value)
-    return value if path is None else File(readable(str(value)), path.absolute())  # workers may be elsewhere
+    return value if path is None else File(escape_undecodable(str(value)), path.absolute())  # workers may be elsewhere
 
 
 def _with_content(value: Any) -> Any:
@@ -107,7 +107,7 @@ def _with_content(value: Any) -> Any:
         return value
     from certcal.data.formats import file_ends
 
-    with value.at_hand() as path:
+    with value.open_path() as path:
         file_ends(path)  # says what is wrong with a file that is not there
         try:
             return replace(value, content=path.read_bytes())
@@ -148,11 +148,11 @@ def _state(value: Any) -> tuple[float, str]:
 
 def _failed_row(reason: str) -> Row:
     """The row of what could not be measured."""
-    return {"status": FAILED, "reason": readable(" ".join(reason.split()))}
+    return {"status": FAILED, "reason": escape_undecodable(" ".join(reason.split()))}
 
 
 @dataclass(frozen=True)
-class Measuring:
+class MeasurementTask:
     """The task of a study: the row of an entry, whatever happens.
 
     Every entry is measured on one thread: sums have the same bits wherever it is done.
@@ -172,7 +172,7 @@ class Measuring:
         return {**found, "columns": dict(self.columns)} if self.columns else found
 
     def prepare(self) -> None:
-        """Nothing: what is needed loads with the first piece."""
+        """Do nothing: imports happen with the first piece."""
 
     def __call__(self, work: EntryWork, /) -> Row:
         """The row of an entry; one that failed says why."""
@@ -191,7 +191,10 @@ class Measuring:
 
         if work.problem:
             return _failed_row(work.problem)
-        predictions, others = self._read(work.predictions), {name: _scores(v) for name, v in work.others.items()}
+        predictions, others = (
+            self._read_predictions(work.predictions),
+            {name: _scores(v) for name, v in work.others.items()},
+        )
         if predictions.task == "binary":  # the same model as one with two classes, whose temperature can be fitted
             p = predictions.confidence
             classes, weight = np.stack((1 - p, p), axis=1), predictions.sample_weight
@@ -213,12 +216,12 @@ class Measuring:
         sizes = {"n": tested, "n_validation": len(predictions) - tested, "classes": predictions.classes}
         return {**sizes, **found.to_row(), "status": OK, "reason": ""}
 
-    def _read(self, predictions: Any) -> Predictions:
+    def _read_predictions(self, predictions: Any) -> Predictions:
         if not isinstance(predictions, File):
             return predictions
         from certcal.data import load_table
 
-        with predictions.at_hand() as path:
+        with predictions.open_path() as path:
             try:
                 return load_table(path, self.columns).predictions
             except InputError:
@@ -246,12 +249,14 @@ def _scores(value: Any) -> Any:
         return _checks.confidences(value, "out_of_distribution")
     from certcal.data import LoadedScores, load_scores
 
-    with value.at_hand() as path:
+    with value.open_path() as path:
         found = load_scores(path)
     return found.confidence if isinstance(found, LoadedScores) else found.predictions.confidence
 
 
-def rows(engine: Engine, task: Measuring, pieces: Iterator[EntryWork]) -> Generator[tuple[EntryWork, Row], None, None]:
+def rows(
+    engine: Engine, task: MeasurementTask, pieces: Iterator[EntryWork]
+) -> Generator[tuple[EntryWork, Row], None, None]:
     """Each piece with its row, in any order.
 
     A piece that ends every worker that takes it (out of memory, a crash in native code) is a row that failed. Which
@@ -267,37 +272,38 @@ def rows(engine: Engine, task: Measuring, pieces: Iterator[EntryWork]) -> Genera
 
     while True:
         try:
-            for number, row in _run(engine, task, taken()):
+            for number, row in _run_pieces(engine, task, taken()):
                 yield flying.pop(number), row
             return
         except EngineError:
-            if not flying or not _works(engine, task):
+            if not flying or not _engine_works(engine, task):
                 raise
         lost = [*flying.values()]
         flying.clear()
         yield from _in_smaller_groups(engine, task, lost)
 
 
-def _run(engine: Engine, task: Measuring, pieces: Iterable[EntryWork]) -> Iterator[tuple[int, Row]]:
-    sent = pieces if engine.shares_files else (piece.shipped() for piece in pieces)
+def _run_pieces(engine: Engine, task: MeasurementTask, pieces: Iterable[EntryWork]) -> Iterator[tuple[int, Row]]:
+    sent = pieces if engine.shares_files else (piece.with_contents() for piece in pieces)
     with closing(engine.run(task, sent)) as results:
         for piece, row in results:
             yield piece.number, row
 
 
-def _works(engine: Engine, task: Measuring) -> bool:
-    """Whether the engine can do anything at all."""
+def _engine_works(engine: Engine, task: MeasurementTask) -> bool:
     nothing = EntryWork(-1, ("", "", ""), Origin("", 0.0, ""), None, {}, "there is nothing to do")
     try:
-        return len(list(_run(engine, task, [nothing]))) == 1
+        return len(list(_run_pieces(engine, task, [nothing]))) == 1
     except EngineError:
         return False
 
 
-def _in_smaller_groups(engine: Engine, task: Measuring, works: list[EntryWork]) -> Iterator[tuple[EntryWork, Row]]:
+def _in_smaller_groups(
+    engine: Engine, task: MeasurementTask, works: list[EntryWork]
+) -> Iterator[tuple[EntryWork, Row]]:
     rest = {work.number: work for work in works}
     try:
-        for number, row in _run(engine, task, works):
+        for number, row in _run_pieces(engine, task, works):
             yield rest.pop(number), row
         return
     except EngineError as error:

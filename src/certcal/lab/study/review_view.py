@@ -81,11 +81,11 @@ def view(found: StudyReview) -> Report:
 def charts(found: StudyReview) -> Sequence[drawn.Chart]:
     """The first chart of each answer; without any, the first matrix of all measurements."""
     every = [[each for each in answer.charts if not isinstance(each, FindingTable)][:1] for answer in found]
-    firsts = [chart(_parts(each)[0]) for some in every for each in some]
+    firsts = [chart(_split_lines(each)[0]) for some in every for each in some]
     return firsts or [chart(each) for each in found.charts if isinstance(each, Matrix)][:1]
 
 
-def leading(findings: Sequence[Finding], most: int) -> list[Finding]:
+def leading_findings(findings: Sequence[Finding], most: int) -> list[Finding]:
     """Some findings, in their order: those of all models before those of parts of them."""
     largest = max((each.n for each in findings), default=0)
     order = sorted(range(len(findings)), key=lambda place: (findings[place].n < _NEARLY * largest, place))
@@ -100,7 +100,7 @@ def _subject(answer: Answer) -> str:
 def _overview(found: StudyReview, level: str) -> list[Block]:
     numbers = [KeyNumber("models", f"{found.models:,}"), KeyNumber("data sets", f"{len(found.datasets):,}")]
     numbers.append(KeyNumber("failed rows", f"{found.failed:,}", ("left out",) if found.failed else ()))
-    firsts = [(_subject(each), number) for each in found for number in leading(each.findings, 1)]
+    firsts = [(_subject(each), number) for each in found for number in leading_findings(each.findings, 1)]
     columns = (Column("question"), Column("finding"), Column("value", "brief"), Column(f"{level} interval", "interval"))
     rows = [(subject, each.name, each.value, between(each.low, each.high)) for subject, each in firsts]
     unanswered = [_subject(each) for each in found if not each.findings]
@@ -210,7 +210,7 @@ def _without_large_charts(value: Any) -> Any:
 def _chart_blocks(given: Sequence[Matrix | BoxPlots | ScatterPlot | Lines | FindingTable]) -> list[Block]:
     """Charts in their order: narrow ones beside each other, wide ones and tables by themselves."""
     blocks: list[Block] = []
-    parts = [part for each in given for part in _parts(each)]
+    parts = [part for each in given for part in _split_lines(each)]
     for wide, members in groupby(parts, _is_wide):
         if wide:
             blocks += [table(each) if isinstance(each, FindingTable) else chart(each) for each in members]
@@ -233,7 +233,7 @@ def _is_wide(given: Matrix | BoxPlots | ScatterPlot | Lines | FindingTable) -> b
     return len(given.boxes) > _NARROW_BOXES if isinstance(given, BoxPlots) else isinstance(given, FindingTable)
 
 
-def _parts(given: Any) -> list[Any]:
+def _split_lines(given: Any) -> list[Any]:
     """Lines in parts that can be told apart; everything else as it is."""
     if not isinstance(given, Lines) or len(given.names) <= _TOGETHER:
         return [given]
@@ -259,7 +259,7 @@ def chart(given: Matrix | BoxPlots | ScatterPlot | Lines) -> drawn.Chart:
     return _points(given) if isinstance(given, ScatterPlot) else _lines(given)
 
 
-def _said(*sentences: str) -> str:
+def _join_sentences(*sentences: str) -> str:
     """Sentences one after the other, each with a capital and a full stop."""
     return " ".join(f"{capital(each).rstrip('.')}." for each in sentences if each)
 
@@ -271,7 +271,7 @@ def _matrix(given: Matrix) -> drawn.Chart:
         given.title,
         f"{given.method} rank correlations of {counted(given.n, 'model')}.",
         [drawn.Heatmap(given.names, given.values.tolist())],
-        _said(undefined if missing else "", given.note),
+        _join_sentences(undefined if missing else "", given.note),
     )
 
 
@@ -281,7 +281,7 @@ def _boxes(given: BoxPlots) -> drawn.Chart:
     ends = [value for box in boxes for value in (box.low, box.median, box.high)]
     axis = covering(ends, given.up, low=None if any(value < 0 for value in ends) else 0.0)
     across = named_axis([box.name for box in boxes], given.across)
-    marks = [*_zero(across, axis), drawn.Boxes(*([getattr(box, name) for box in boxes] for name in five))]
+    marks = [*_zero_line(across, axis), drawn.Boxes(*([getattr(box, name) for box in boxes] for name in five))]
     heads = ("lower end", "1st quartile", "median", "3rd quartile", "upper end")
     columns = [Column(given.across or "name"), Column("models", "count"), *(Column(head, "brief") for head in heads)]
     rows = [[box.name, box.n, *(getattr(box, name) for name in five)] for box in given.boxes]
@@ -291,7 +291,7 @@ def _boxes(given: BoxPlots) -> drawn.Chart:
         given.title,
         f"{counted(len(boxes), 'distribution')} side by side.",
         [Panel(across, axis, marks, 250)],
-        _said(said, more, given.note),
+        _join_sentences(said, more, given.note),
         Table(columns, rows, given.title),
         "normal" if len(boxes) <= _NARROW_BOXES else "wide",
     )
@@ -300,7 +300,7 @@ def _boxes(given: BoxPlots) -> drawn.Chart:
 def _points(given: ScatterPlot) -> drawn.Chart:
     xs, ys = given.x.tolist(), given.y.tolist()
     third = None if given.colour is None else given.colour.tolist()
-    across, up = _around(xs, given.across), _around(ys, given.up)
+    across, up = _axis_around(xs, given.across), _axis_around(ys, given.up)
     shades = [""] * len(xs) if third is None else [f", {given.colour_name} {brief(value)}" for value in third]
     texts = [
         f"{name}: {brief(x)}, {brief(y)}{shade}" for name, x, y, shade in zip(given.names, xs, ys, shades, strict=True)
@@ -309,8 +309,8 @@ def _points(given: ScatterPlot) -> drawn.Chart:
     return drawn.Chart(
         given.title,
         f"{counted(len(xs), 'model')} as points: {given.up} against {given.across}.",
-        [Panel(across, up, [*_zero(across, up), points], 270)],
-        _said(given.note),
+        [Panel(across, up, [*_zero_line(across, up), points], 270)],
+        _join_sentences(given.note),
     )
 
 
@@ -318,10 +318,10 @@ def _lines(given: Lines) -> drawn.Chart:
     if len(given.names) > MOST_SERIES:
         raise InputError(f"{len(given.names)} lines are too many to tell apart; give at most {MOST_SERIES}")
     xs, values, low, high = list(given.x), given.values.tolist(), given.low.tolist(), given.high.tolist()
-    across = _places(xs, given.across)
+    across = _places_axis(xs, given.across)
     ends = () if all(math.isnan(value) for row in low for value in row) else (low, high)
     up = covering([value for rows in (values, *ends) for row in rows for value in row], given.up, low=None)
-    marks: list[drawn.Mark] = list(_zero(across, up))
+    marks: list[drawn.Mark] = list(_zero_line(across, up))
     marks += [drawn.Band(xs, low[place], high[place], place) for place in range(len(values))] if ends else []
     marks += [drawn.Line(xs, values[place], place, name) for place, name in enumerate(given.names)]
     columns = [Column(given.across or "at"), *(Column(_count(x), "brief") for x in xs)]
@@ -334,7 +334,7 @@ def _lines(given: Lines) -> drawn.Chart:
         given.title,
         f"{counted(len(given.names), 'line')} over {given.across}.",
         [Panel(across, up, marks, 250)],
-        _said("Bands are the intervals of the points that they join" if ends else "", given.note),
+        _join_sentences("Bands are the intervals of the points that they join" if ends else "", given.note),
         Table(columns, rows, f"{given.title}, with intervals" if ends else given.title, fit="split"),
     )
 
@@ -353,12 +353,12 @@ def _is_number(cell: str | float) -> bool:
     return not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None
 
 
-def _zero(across: Axis, up: Axis) -> list[drawn.Mark]:
+def _zero_line(across: Axis, up: Axis) -> list[drawn.Mark]:
     """A line at zero where values lie on both sides of it."""
     return [drawn.Segments([(across.low, 0.0, across.high, 0.0)], "zero")] if up.low < 0 < up.high else []
 
 
-def _around(values: Sequence[float], label: str) -> Axis:
+def _axis_around(values: Sequence[float], label: str) -> Axis:
     """An axis around the values; a single one stands in its middle."""
     known = [value for value in values if math.isfinite(value)]
     if known and min(known) == max(known):
@@ -366,7 +366,7 @@ def _around(values: Sequence[float], label: str) -> Axis:
     return covering(known, label, low=None)
 
 
-def _places(xs: Sequence[float], label: str) -> Axis:
+def _places_axis(xs: Sequence[float], label: str) -> Axis:
     """The axis of the places of lines; logarithmic where they go over about a decade."""
     low, high = min(xs, default=0.0), max(xs, default=1.0)
     if not high > low:

@@ -27,7 +27,7 @@ class Question:
         number, made = QUESTIONS.index(self) + 1, self.ask(population)
         if isinstance(made, str):
             return Answer(number, self.title, made, published=self.published)
-        few = population.resampling.few(min(made.models)) if made.models else ()
+        few = population.resampling.small_sample_caution(min(made.models)) if made.models else ()
         cautions = (*few, *made.cautions)
         return Answer(number, self.title, made.text, tuple(made.findings), tuple(made.charts), cautions, self.published)
 

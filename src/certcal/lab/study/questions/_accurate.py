@@ -7,7 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certcal.lab.study._findings import Draft, Finding, Lines, ScatterPlot, across, listed, signed
+from certcal.lab.study._findings import (
+    Draft,
+    Finding,
+    Lines,
+    ScatterPlot,
+    format_correlation,
+    join_words,
+    range_sentence,
+)
 from certcal.lab.study._population import LABELS, Population, Sheet, of_models
 from certcal.lab.study._ranks import kendall
 from certcal.lab.study._resampling import LARGEST, LEAST, POOL, kendall_draws, shrinkage
@@ -25,7 +33,7 @@ def accuracy(population: Population) -> Draft | str:
     draft, whole = Draft(), list[Finding]()
     name = f"accuracy with {population.label}"
     for sheet in population.sheets:
-        n = sheet.ranked(population.column)[0].size
+        n = sheet.columns_by_accuracy(population.column)[0].size
         if n < LEAST:
             draft.parts.append(f"On {sheet.name} there are {n} models with an accuracy; this needs at least {LEAST}.")
             continue
@@ -35,23 +43,23 @@ def accuracy(population: Population) -> Draft | str:
         along = [population.correlation(sheet, "accuracy", population.column, name, top=part) for part in tops]
         draft.findings += along
         whole.append(along[-1])
-        says, best = _says(population, along[-1]), _says(population, along[0])
-        text = f"On {sheet.name}, {says} among {of_models(n, n)} ({signed(along[-1])})"
+        says, best = _relation_text(population, along[-1]), _relation_text(population, along[0])
+        text = f"On {sheet.name}, {says} among {of_models(n, n)} ({format_correlation(along[-1])})"
         if top < n:
             change = _change(population, sheet, top)
             draft.findings.append(change)
             clear = "clear" if change.excludes_zero else "perhaps chance"
             also = f"the same among the {top:,} most accurate"
             also = also if best == says else f"among the {top:,} most accurate, {best}"
-            text += f"; {also} ({signed(along[0])}, a difference of {signed(change)}: {clear})"
+            text += f"; {also} ({format_correlation(along[0])}, a difference of {format_correlation(change)}: {clear})"
             draft.cautions += _shared_luck(sheet, top)
         draft.parts.append(f"{text}.")
-        draft.draw(_points(population, sheet, part) for part in sorted({top, n}, reverse=True))
-    draft.begin = across(whole, f"The correlation of accuracy and {population.label}")
+        draft.draw(_accuracy_scatter(population, sheet, part) for part in sorted({top, n}, reverse=True))
+    draft.begin = range_sentence(whole, f"The correlation of accuracy and {population.label}")
     return draft
 
 
-def _says(population: Population, found: Finding) -> str:
+def _relation_text(population: Population, found: Finding) -> str:
     if not found.excludes_zero:
         return "there is no clear relation"
     return f"more accurate models have a {'larger' if found.value > 0 else 'smaller'} {population.label}"
@@ -59,7 +67,7 @@ def _says(population: Population, found: Finding) -> str:
 
 def _change(population: Population, sheet: Sheet, top: int) -> Finding:
     """The correlation among the most accurate minus that among all, both of the same resamples."""
-    x, y = sheet.ranked("accuracy", population.column)
+    x, y = sheet.columns_by_accuracy("accuracy", population.column)
     n = x.size
     name = f"{sheet.name}: accuracy with {population.label}, top {top:,} minus all models"
     value = kendall(x[:top], y[:top]) - kendall(x, y)
@@ -71,12 +79,12 @@ def _change(population: Population, sheet: Sheet, top: int) -> Finding:
     first = rows[:, : max(LEAST, round(top * rows.shape[1] / n))]
     step = max(1, top // POOL)
     draws = kendall_draws(x, y, first, step) - kendall_draws(x, y, rows, step)
-    return population.resampling.found(name, value, draws, n, "difference", shrink=shrinkage(n, most))
+    return population.resampling.finding_from_draws(name, value, draws, n, "difference", shrink=shrinkage(n, most))
 
 
 def _shared_luck(sheet: Sheet, top: int) -> list[str]:
     """That the luck of the test samples is in both accuracy and error, where accuracies hardly differ."""
-    best = sheet.ranked("accuracy")[0][:top]
+    best = sheet.columns_by_accuracy("accuracy")[0][:top]
     error, spread = sheet.error_by_chance(1, float(np.median(best))), float(best.std())
     if not error > 0.5 * spread:
         return []
@@ -87,7 +95,7 @@ def _shared_luck(sheet: Sheet, top: int) -> list[str]:
     ]
 
 
-def _points(population: Population, sheet: Sheet, top: int) -> ScatterPlot:
+def _accuracy_scatter(population: Population, sheet: Sheet, top: int) -> ScatterPlot:
     """Accuracy against the metric, as in the benchmark study's Figure 5."""
     both = np.flatnonzero(~np.isnan(sheet.numbers([population.column, "accuracy"])).any(axis=1))
     n = min(top, both.size)
@@ -130,13 +138,13 @@ def robustness(population: Population) -> Draft | str:
     draft = Draft()
     for sheet in population.sheets:
         ranked = "accuracy" in sheet
-        tops = population.tops(sheet.ranked(population.column)[0].size) if ranked else (len(sheet),)
+        tops = population.tops(sheet.columns_by_accuracy(population.column)[0].size) if ranked else (len(sheet),)
         measures = dict.fromkeys((*columns, *_references(population, sheet)))
-        grid = {name: _along(population, sheet, name, tops if ranked else (None,)) for name in measures}
+        grid = {name: _correlations_by_top(population, sheet, name, tops if ranked else (None,)) for name in measures}
         for name in columns:
             draft.findings += dict.fromkeys((grid[name][0], grid[name][-1]))
-        draft.draw([_lines(population, sheet, grid, tops)])
-        draft.parts.append(_sentence(population, sheet, {name: grid[name] for name in columns}, tops))
+        draft.draw([_robustness_lines(population, sheet, grid, tops)])
+        draft.parts.append(_robustness_sentence(population, sheet, {name: grid[name] for name in columns}, tops))
         draft.models.append(tops[-1])
     draft.cautions.append("Negative correlations say that models with a higher value have a smaller calibration error.")
     return draft
@@ -144,20 +152,20 @@ def robustness(population: Population) -> Draft | str:
 
 def _references(population: Population, sheet: Sheet) -> list[str]:
     """Accuracy and other calibration metrics, as far as they were measured."""
-    names = ["accuracy", *(sheet.measured(m, population.bins) for m in _REFERENCES if m != population.metric)]
+    names = ["accuracy", *(sheet.column_of(m, population.bins) for m in _REFERENCES if m != population.metric)]
     return [name for name in names if name in sheet]
 
 
-def _along(population: Population, sheet: Sheet, name: str, tops: Sequence[int | None]) -> list[Finding]:
+def _correlations_by_top(population: Population, sheet: Sheet, name: str, tops: Sequence[int | None]) -> list[Finding]:
     label = f"{name} with {population.label}"
     return [population.correlation(sheet, name, population.column, label, top=top) for top in tops]
 
 
-def _lines(population: Population, sheet: Sheet, grid: Grid, tops: Sequence[int]) -> Lines:
+def _robustness_lines(population: Population, sheet: Sheet, grid: Grid, tops: Sequence[int]) -> Lines:
     values, low, high = (
         np.array([[getattr(found, end) for found in row] for row in grid.values()]) for end in ("value", "low", "high")
     )
-    labels = {sheet.measured(metric, population.bins): LABELS[metric] for metric in _REFERENCES}
+    labels = {sheet.column_of(metric, population.bins): LABELS[metric] for metric in _REFERENCES}
     return Lines(
         f"{sheet.name}: correlation with {population.label} among the most accurate models",
         "most accurate models",
@@ -170,7 +178,7 @@ def _lines(population: Population, sheet: Sheet, grid: Grid, tops: Sequence[int]
     )
 
 
-def _sentence(population: Population, sheet: Sheet, grid: Grid, tops: Sequence[int]) -> str:
+def _robustness_sentence(population: Population, sheet: Sheet, grid: Grid, tops: Sequence[int]) -> str:
     """What holds among all models, and what only among the most accurate."""
     n, all_models = tops[-1], {name: row[-1] for name, row in grid.items()}
     absent = [name for name, found in all_models.items() if math.isnan(found.value)]
@@ -182,12 +190,16 @@ def _sentence(population: Population, sheet: Sheet, grid: Grid, tops: Sequence[i
         if names:
             what = "one" if said else population.label
             go = "goes" if len(names) == 1 else "go"
-            said.append(f"higher {_some(names, all_models, n)} {go} with a {word} {what}")
+            said.append(f"higher {_correlations_text(names, all_models, n)} {go} with a {word} {what}")
     if unclear:
-        said.append(f"{_some(unclear, all_models, n)} {'shows' if len(unclear) == 1 else 'show'} no clear relation")
+        said.append(
+            f"{_correlations_text(unclear, all_models, n)} {'shows' if len(unclear) == 1 else 'show'} no clear relation"
+        )
     if absent:
         verb = "has" if len(absent) == 1 else "have"
-        said.append(f"{listed(absent, _NAMED)} {verb} too few values, or the same for all, to be related to anything")
+        said.append(
+            f"{join_words(absent, _NAMED)} {verb} too few values, or the same for all, to be related to anything"
+        )
     text = f"On {sheet.name}, among {of_models(n, n)}: {'; '.join(said)}."
     if len(tops) == 1:
         return text
@@ -195,11 +207,13 @@ def _sentence(population: Population, sheet: Sheet, grid: Grid, tops: Sequence[i
     changed = [name for name, row in grid.items() if row[0].high < row[-1].low or row[-1].high < row[0].low]
     first = {name: row[0] for name, row in grid.items()}
     if changed:
-        return f"{text} Among {of_models(tops[0], n)} that is different for {_some(changed, first, tops[0])}."
+        return (
+            f"{text} Among {of_models(tops[0], n)} that is different for {_correlations_text(changed, first, tops[0])}."
+        )
     return f"{text} The {tops[0]:,} most accurate do not clearly differ."
 
 
-def _some(names: Sequence[str], found: dict[str, Finding], n: int) -> str:
+def _correlations_text(names: Sequence[str], found: dict[str, Finding], n: int) -> str:
     """Columns with their correlations, and from how many models where these are not the ``n`` that are spoken of."""
     fewer = {name: "" if found[name].n == n else f", of the {found[name].n:,} models that have it" for name in names}
-    return listed([f"{name} ({signed(found[name])}{fewer[name]})" for name in names], _NAMED)
+    return join_words([f"{name} ({format_correlation(found[name])}{fewer[name]})" for name in names], _NAMED)

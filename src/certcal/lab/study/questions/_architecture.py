@@ -28,9 +28,9 @@ from certcal.lab.study._findings import (
     FindingTable,
     Lines,
     brackets,
-    listed,
-    percent,
-    signed,
+    format_correlation,
+    format_share,
+    join_words,
 )
 from certcal.lab.study._population import Population, Sheet
 from certcal.lab.study._resampling import FEWEST, LEAST
@@ -108,7 +108,7 @@ def _size_at_equal_accuracy(population: Population, sheet: Sheet, name: str) -> 
     words = f"{sheet.name}: {name} with {population.label}, at equal accuracy"
     if "accuracy" not in sheet:
         return Finding.undefined(words, 0, "there are no accuracies")
-    size, error = sheet.ranked(name, population.column)
+    size, error = sheet.columns_by_accuracy(name, population.column)
     ends = _strata(size.size)
     sums = np.zeros((3, ends.size - 1))
     for place, (start, end) in enumerate(pairwise(ends.tolist())):
@@ -128,8 +128,12 @@ def _size_at_equal_accuracy(population: Population, sheet: Sheet, name: str) -> 
 
 def _size_sentence(population: Population, sheet: Sheet, found: dict[str, Finding], alike: dict[str, Finding]) -> str:
     def some(names: list[str]) -> str:
-        return listed(
-            [f"{name} ({signed(found[name])}; at equal accuracy {signed(alike[name])})" for name in names], _NAMED
+        return join_words(
+            [
+                f"{name} ({format_correlation(found[name])}; at equal accuracy {format_correlation(alike[name])})"
+                for name in names
+            ],
+            _NAMED,
         )
 
     smaller = [name for name, each in found.items() if each.excludes_zero and each.value < 0]
@@ -213,14 +217,14 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Findi
             else f"{counted(n, 'model')} are too few to look at the best tenth (from {_SHARE * _FEWEST_BEST} on)."
         )
         return [], None, f"On {sheet.name} {why}"
-    columns = {name: _texts(sheet, name, rows) for name in population.architecture}
+    columns = {name: _design_texts(sheet, name, rows) for name in population.architecture}
     columns = {name: texts for name, texts in columns.items() if len(set(texts.tolist())) > 1}
     if not columns:
         return [], None, f"On {sheet.name} all models have the same design."
     best = _correct_for_multiplicity(_among_the_best(columns, order[:k]))
     alike = _correct_for_multiplicity(_at_equal_accuracy(columns, sheet[population.column][rows]))
     label, score = population.label, f"{k} models with the best harmonic calibration score"
-    at_equal, found_alike = _told(
+    at_equal, found_alike = _report_designs(
         population,
         sheet,
         alike,
@@ -228,7 +232,7 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Findi
         "expected",
         "the better calibrated models",
     )
-    raw, found_best = _told(
+    raw, found_best = _report_designs(
         population, sheet, best, f"among the {score}, which rewards accuracy too", "of all", f"the {score}"
     )
     table = FindingTable(
@@ -240,7 +244,7 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Findi
         tuple(
             (
                 *(test.column, test.value, test.expected, test.seen / k),
-                *(_by_chance(n, round(test.expected * n), k, population), test.adjusted),
+                *(_random_share_range(n, round(test.expected * n), k, population), test.adjusted),
                 test.accurate,
                 *((same.seen / same.chosen, same.expected, same.adjusted) if same.chosen else (math.nan,) * 3),
             )
@@ -258,10 +262,10 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Findi
     )
 
 
-def _told(
+def _report_designs(
     population: Population, sheet: Sheet, tests: list[_Design], among: str, against: str, who: str
 ) -> tuple[str, list[Finding]]:
-    """What is said of the designs that are clearly more or less frequent than expected, or of the furthest off.
+    """Sentence and findings on designs clearly more or less frequent than expected, or on the furthest off.
 
     Given the score that follows the best ones, these are independent draws from the models with a better score: the
     exact interval is for the share among all models of the kind that are better than that. Where their probabilities
@@ -278,13 +282,13 @@ def _told(
         for test in shown
     ]
     said = [
-        f"{test} ({percent(share)} against {100 * test.expected:.0f} % {against}"
+        f"{test} ({format_share(share)} against {100 * test.expected:.0f} % {against}"
         + ("" if math.isnan(test.accurate) else f" and {100 * test.accurate:.0f} % of the {test.chosen} most accurate")
         + ")"
         for test, share in zip(shown, found, strict=True)
     ]
     if clear:
-        return f"{who} differ in the share of {listed(said, _NAMED)}.", found
+        return f"{who} differ in the share of {join_words(said, _NAMED)}.", found
     return (
         f"no design is clearly more or less frequent among {who}, corrected for {len(tests)} comparisons; the furthest "
         f"off is {said[0]}.",
@@ -292,7 +296,7 @@ def _told(
     )
 
 
-def _texts(sheet: Sheet, name: str, rows: NDArray[np.int64]) -> NDArray[np.object_]:
+def _design_texts(sheet: Sheet, name: str, rows: NDArray[np.int64]) -> NDArray[np.object_]:
     values = sheet.raw(name)[rows].tolist()
     return np.array([value if isinstance(value, str) else f"{value:g}" for value in values], object)
 
@@ -360,7 +364,7 @@ def _p_value(n: int, among: int, k: int, seen: int) -> float:
     return min(1.0, 2 * tail / comb(n, k))
 
 
-def _by_chance(n: int, among: int, k: int, population: Population) -> str:
+def _random_share_range(n: int, among: int, k: int, population: Population) -> str:
     """The shares that a random choice of k models has, but for probability 1 - level in both tails together."""
     weights = np.cumsum([weight / comb(n, k) for weight in _weights(n, among, k)])
     tail = (1 - population.resampling.level) / 2

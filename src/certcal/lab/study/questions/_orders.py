@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._base.text import capital
 from certcal.lab.study._battery import BINNED, UNBINNED
-from certcal.lab.study._findings import Draft, Finding, Matrix, across, listed, signed
+from certcal.lab.study._findings import Draft, Finding, Matrix, format_correlation, join_words, range_sentence
 from certcal.lab.study._population import LABELS, Population, Sheet, of_models
 from certcal.lab.study._ranks import correlations
 from certcal.lab.study._resampling import FEWEST, LEAST, kendall_draws, shrinkage
@@ -103,7 +103,7 @@ def _correlate_datasets(
             found.append(Finding.undefined(name, shared[i, j], "the same for all models on one of them"))
         else:
             drawn = draws.get((i, j), np.empty(0))
-            found.append(how.found(name, value, drawn, shared[i, j], "correlation", shrink=shrinkage(top)))
+            found.append(how.finding_from_draws(name, value, drawn, shared[i, j], "correlation", shrink=shrinkage(top)))
     known = [pair for pair, each in zip(pairs, found, strict=True) if not math.isnan(each.value)]
     name = f"{names[0]} and {names[1]}, {which}" if len(pairs) == 1 else f"mean over pairs of data sets, {which}"
     if not known:
@@ -115,7 +115,11 @@ def _correlate_datasets(
         notes.append(f"pairs have {least:,} to {most:,} models in common")
     together = np.mean([draws[pair] for pair in known], axis=0) if draws else np.empty(0)
     mean = float(np.mean([float(matrix.values[pair]) for pair in known]))
-    return how.found(name, mean, together, least, "correlation", "; ".join(notes), shrinkage(top)), found, matrix
+    return (
+        how.finding_from_draws(name, mean, together, least, "correlation", "; ".join(notes), shrinkage(top)),
+        found,
+        matrix,
+    )
 
 
 def _data_sentence(population: Population, means: list[Finding], pairs: list[Finding], tops: tuple[int, ...]) -> str:
@@ -123,9 +127,9 @@ def _data_sentence(population: Population, means: list[Finding], pairs: list[Fin
     everyone, names = means[-1], [sheet.name for sheet in population.sheets]
     subject = f"Orders of models by {population.label}"
     if len(names) > 2:
-        subject += f" have a mean correlation between data sets of {signed(everyone)}"
+        subject += f" have a mean correlation between data sets of {format_correlation(everyone)}"
     else:
-        subject += f" on {names[0]} and {names[1]} have a correlation of {signed(everyone)}"
+        subject += f" on {names[0]} and {names[1]} have a correlation of {format_correlation(everyone)}"
     text = f"{_verdict(everyone, pairs)} {subject} ({of_models(tops[-1], tops[-1])})."
     if len(names) > 2 and not math.isnan(everyone.value):
         known = [pair for pair in pairs if not math.isnan(pair.value)]
@@ -133,7 +137,7 @@ def _data_sentence(population: Population, means: list[Finding], pairs: list[Fin
         low, high = (f"{pair.value:+.2f} ({pair.name.rpartition(', ')[0]})" for pair in ends)
         text += f" The pairs lie between {low} and {high}."
     if len(means) > 1:
-        text += f" Among {of_models(tops[0], tops[-1])} it is {signed(means[0])}."
+        text += f" Among {of_models(tops[0], tops[-1])} it is {format_correlation(means[0])}."
     return text
 
 
@@ -182,7 +186,7 @@ def agreement(population: Population) -> Draft | str:
     """Kendall's correlations between metrics at the chosen bins, and the mean of each with the others."""
     draft, lowest = Draft(), list[Finding]()
     for sheet in population.sheets:
-        found = _agree(population, sheet)
+        found = _measure_agreement(population, sheet)
         if found is not None:
             draft.findings += found.means
             draft.parts.append(_agreement_sentence(sheet, found))
@@ -194,7 +198,7 @@ def agreement(population: Population) -> Draft | str:
             f"Needs three metrics before scaling that differ between models, of the same {LEAST} or more; measure the "
             "whole battery."
         )
-    draft.begin = across(lowest, "The mean correlation of the least agreeing metric")
+    draft.begin = range_sentence(lowest, "The mean correlation of the least agreeing metric")
     draft.cautions.append(
         "Metrics of a model share their test samples, so chance makes them agree more than their true values do. "
         "Agreement does not prove that they measure the right thing: NLL and Brier score also reward accuracy."
@@ -202,8 +206,8 @@ def agreement(population: Population) -> Draft | str:
     return draft
 
 
-def _agree(population: Population, sheet: Sheet) -> _Agreement | None:
-    columns = {m: sheet.measured(m, population.bins) for m in (*BINNED, *UNBINNED)}
+def _measure_agreement(population: Population, sheet: Sheet) -> _Agreement | None:
+    columns = {m: sheet.column_of(m, population.bins) for m in (*BINNED, *UNBINNED)}
     columns = {m: c for m, c in columns.items() if c in sheet and not np.isnan(sheet[c]).all()}
     if not columns:
         return None
@@ -224,7 +228,7 @@ def _agree(population: Population, sheet: Sheet) -> _Agreement | None:
         mine = [found for pair, found in draws.items() if k in pair]
         resampled.append(np.mean(mine, axis=0) if mine else np.empty(0))
         name = f"{sheet.name}: {LABELS[metric]} with the other metrics, mean"
-        means.append(population.resampling.found(name, mean, resampled[-1], n, "correlation"))
+        means.append(population.resampling.finding_from_draws(name, mean, resampled[-1], n, "correlation"))
     steady = _steadiness(np.array([found.value for found in means]), np.array(resampled), n)
     return _Agreement(metrics, means, matrix, steady)
 
@@ -243,7 +247,9 @@ def _agreement_sentence(sheet: Sheet, found: _Agreement) -> str:
     values, lowest, best = found.values, found.lowest, found.highest
     least = found.means[lowest[0]]
     if len(lowest) == len(values):
-        return f"On {sheet.name}, all metrics agree alike with one another (mean correlation {signed(least)})."
+        return (
+            f"On {sheet.name}, all metrics agree alike with one another (mean correlation {format_correlation(least)})."
+        )
     rarely, often = (
         ""
         if math.isnan(share)
@@ -252,13 +258,14 @@ def _agreement_sentence(sheet: Sheet, found: _Agreement) -> str:
     )
     text = (
         f"On {sheet.name}, {_who_agrees(found, best)} best with the other metrics (mean correlation "
-        f"{signed(found.means[best[0]])}{often}) and {_who_agrees(found, lowest)} least ({signed(least)}{rarely})."
+        f"{format_correlation(found.means[best[0]])}{often}) and {_who_agrees(found, lowest)} least "
+        f"({format_correlation(least)}{rarely})."
     )
     if _SUSPECT in found.metrics and found.metrics.index(_SUSPECT) not in lowest:
         place = found.metrics.index(_SUSPECT)
         rank = 1 + int((values < values[place] - _ROUNDING).sum())
         text += (
-            f" {capital(LABELS[_SUSPECT])} has {signed(found.means[place])}: number {rank} of "
+            f" {capital(LABELS[_SUSPECT])} has {format_correlation(found.means[place])}: number {rank} of "
             f"{len(values)} from the bottom."
         )
     return text
@@ -267,4 +274,4 @@ def _agreement_sentence(sheet: Sheet, found: _Agreement) -> str:
 def _who_agrees(found: _Agreement, places: list[int]) -> str:
     """Metrics that agree alike, with the verb."""
     names = [LABELS[found.metrics[place]] for place in places]
-    return f"{listed(names)} {'agrees' if len(names) == 1 else 'agree'}"
+    return f"{join_words(names)} {'agrees' if len(names) == 1 else 'agree'}"

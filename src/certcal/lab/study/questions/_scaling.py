@@ -8,10 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.lab.study._battery import BINNED
-from certcal.lab.study._findings import Box, BoxPlots, Draft, Finding, Matrix, across, listed, percent, plain, signed
+from certcal.lab.study._findings import (
+    Box,
+    BoxPlots,
+    Draft,
+    Finding,
+    Matrix,
+    format_correlation,
+    format_number,
+    format_share,
+    join_words,
+    range_sentence,
+)
 from certcal.lab.study._population import LABELS, Population, Sheet
 from certcal.lab.study._ranks import correlations
-from certcal.lab.study._resampling import LEAST, growth
+from certcal.lab.study._resampling import LEAST, median_growth
 from certcal.lab.study._table import Stage
 
 # What happens to the order of the models, by the strength of the correlation of before and after.
@@ -48,7 +59,7 @@ def scaling(population: Population) -> Draft | str:
         )
         ratio = population.resampling.finding(
             f"{sheet.name}: median {label} after / before",
-            growth,
+            median_growth,
             pre,
             post,
             tag=f"scaling/{sheet.name}",
@@ -57,20 +68,20 @@ def scaling(population: Population) -> Draft | str:
         draft.findings += (order, improved, ratio)
         orders.append(order)
         text = (
-            f"On {sheet.name}, scaling lowers the {label} of {percent(improved)} of {improved.n:,} models"
-            + ("" if math.isnan(ratio.value) else f", its median to {plain(ratio)} of what it was")
+            f"On {sheet.name}, scaling lowers the {label} of {format_share(improved)} of {improved.n:,} models"
+            + ("" if math.isnan(ratio.value) else f", its median to {format_number(ratio)} of what it was")
             + f". The order {_KEPT.get(order.strength, 'cannot be compared')} (correlation "
-            f"{signed(order)}"
+            f"{format_correlation(order)}"
         )
         if "accuracy" in sheet:
-            ranked = sheet.ranked(before, after)[0].size
+            ranked = sheet.columns_by_accuracy(before, after)[0].size
             tops = population.tops(ranked)
             if len(tops) > 1:
                 best = population.correlation(sheet, before, after, name, top=tops[0])
                 draft.findings.append(best)
-                text += f"; among the {tops[0]:,} most accurate {signed(best)}"
+                text += f"; among the {tops[0]:,} most accurate {format_correlation(best)}"
         draft.parts.append(f"{text}).")
-        draft.draw([_matrix(population, sheet)])
+        draft.draw([_scaling_matrix(population, sheet)])
         # Above the mean error of calibrated models, often by half or more: a median below it may still be no chance.
         limit, middle = sheet.error_by_chance(population.bins), float(np.median(post))
         if population.metric in ("ece", "equal_mass_ece") and middle <= limit:
@@ -79,19 +90,19 @@ def scaling(population: Population) -> Draft | str:
     if floors:
         draft.cautions.append(
             f"After scaling, the median {label} is within what chance alone can make of perfectly calibrated models on "
-            f"average: {listed(floors)}. The order may be mostly noise, and a correlation near zero says little."
+            f"average: {join_words(floors)}. The order may be mostly noise, and a correlation near zero says little."
         )
-    draft.begin = across(orders, "The correlation of before and after")
+    draft.begin = range_sentence(orders, "The correlation of before and after")
     return draft
 
 
-def _matrix(population: Population, sheet: Sheet) -> Matrix:
+def _scaling_matrix(population: Population, sheet: Sheet) -> Matrix:
     """Before and after at every bin count, as in the benchmark study's Figure 4b."""
     metric, title = population.metric, f"{sheet.name}: {population.label} before and after temperature scaling"
     if metric not in BINNED:
         return correlations(sheet.numbers([population.column, population.scaled]), ["pre", "post"], title=title)
     pairs: list[tuple[Stage, int]] = [(s, bins) for s in ("pre", "post") for bins in sheet.bins(metric, s)]
-    values = sheet.numbers([sheet.measured(metric, bins, stage) for stage, bins in pairs])
+    values = sheet.numbers([sheet.column_of(metric, bins, stage) for stage, bins in pairs])
     return correlations(values, [f"{stage} {bins}" for stage, bins in pairs], title=f"{title}, by number of bins")
 
 
@@ -113,12 +124,12 @@ def bin_counts(population: Population) -> Draft | str:
         pair = (population.bins if population.bins in counts[:-1] else counts[0]), counts[-1]
         known: Known = {}
         for stage, words in _STAGES:
-            names = [sheet.measured(metric, bins, stage) for bins in pair]
-            values = _values(sheet, names)
+            names = [sheet.column_of(metric, bins, stage) for bins in pair]
+            values = _complete_columns(sheet, names)
             if values is not None:
                 grown = population.resampling.finding(
                     f"{sheet.name}: median {LABELS[metric]} {words} scaling, {pair[1]} bins / {pair[0]} bins",
-                    growth,
+                    median_growth,
                     *values,
                     tag=f"bins/{sheet.name}/{stage}",
                     scale="ratio",
@@ -132,9 +143,9 @@ def bin_counts(population: Population) -> Draft | str:
         draft.models += [grown.n for grown, _ in known.values()]
         contrast = _contrast(population, sheet, metric, pair)
         draft.findings += () if contrast is None else (contrast,)
-        draft.parts.append(_sentence(sheet, metric, pair, known, contrast))
-        draft.draw((_boxes(sheet, metric, stage, words) for stage, words in _STAGES if stage in known), most=12)
-        biases += _bias(sheet, metric, pair)
+        draft.parts.append(_bins_sentence(sheet, metric, pair, known, contrast))
+        draft.draw((_bins_boxes(sheet, metric, stage, words) for stage, words in _STAGES if stage in known), most=12)
+        biases += _bias_cautions(sheet, metric, pair)
     if not draft.parts:
         return (
             f"Needs {LABELS[metric]} at two numbers of bins or more, of at least {LEAST} models; measure with several "
@@ -150,7 +161,7 @@ def bin_counts(population: Population) -> Draft | str:
     return draft
 
 
-def _values(sheet: Sheet, names: list[str]) -> tuple[Floats, ...] | None:
+def _complete_columns(sheet: Sheet, names: list[str]) -> tuple[Floats, ...] | None:
     """Columns of the models that have them all; None if there are too few."""
     values = sheet.complete(*names) if all(name in sheet for name in names) else ()
     return values if values and values[0].size >= LEAST else None
@@ -158,22 +169,22 @@ def _values(sheet: Sheet, names: list[str]) -> tuple[Floats, ...] | None:
 
 def _contrast(population: Population, sheet: Sheet, metric: str, pair: tuple[int, int]) -> Finding | None:
     """How many times more the median grows after scaling than before."""
-    values = _values(sheet, [sheet.measured(metric, bins, stage) for stage, _ in _STAGES for bins in pair])
+    values = _complete_columns(sheet, [sheet.column_of(metric, bins, stage) for stage, _ in _STAGES for bins in pair])
     if values is None:
         return None
 
     def growths(a: Floats, b: Floats, c: Floats, d: Floats) -> float:
-        before = growth(a, b)
-        return growth(c, d) / before if before > 0 else math.nan
+        before = median_growth(a, b)
+        return median_growth(c, d) / before if before > 0 else math.nan
 
     name = f"{sheet.name}: growth of the median {LABELS[metric]} after scaling / before"
     return population.resampling.finding(name, growths, *values, tag=f"bins/{sheet.name}", scale="ratio")
 
 
-def _sentence(sheet: Sheet, metric: str, pair: tuple[int, int], known: Known, contrast: Finding | None) -> str:
+def _bins_sentence(sheet: Sheet, metric: str, pair: tuple[int, int], known: Known, contrast: Finding | None) -> str:
     stages = [(words, *known[stage]) for stage, words in _STAGES if stage in known]
-    grows = " and ".join(f"{plain(grown)} {words}" for words, grown, _ in stages) + " scaling"
-    orders = " and ".join(signed(order) for _, _, order in stages)
+    grows = " and ".join(f"{format_number(grown)} {words}" for words, grown, _ in stages) + " scaling"
+    orders = " and ".join(format_correlation(order) for _, _, order in stages)
     text = (
         f"On {sheet.name}, from {pair[0]} to {pair[1]} bins the median {LABELS[metric]} changes by a factor of "
         f"{grows}, and the two orders have a correlation of {orders}."
@@ -181,18 +192,18 @@ def _sentence(sheet: Sheet, metric: str, pair: tuple[int, int], known: Known, co
     if contrast is None or math.isnan(contrast.low):
         return text
     if contrast.low > 1:
-        return f"{text} Bins matter more after scaling ({plain(contrast)} times)."
+        return f"{text} Bins matter more after scaling ({format_number(contrast)} times)."
     if contrast.high < 1:
-        return f"{text} Bins matter more before scaling ({plain(contrast)} times as much after it)."
-    return f"{text} That bins matter more after scaling is not clear ({plain(contrast)} times)."
+        return f"{text} Bins matter more before scaling ({format_number(contrast)} times as much after it)."
+    return f"{text} That bins matter more after scaling is not clear ({format_number(contrast)} times)."
 
 
-def _boxes(sheet: Sheet, metric: str, stage: Stage, words: str) -> BoxPlots:
-    boxes = tuple(Box.of(str(bins), sheet[sheet.measured(metric, bins, stage)]) for bins in sheet.bins(metric, stage))
+def _bins_boxes(sheet: Sheet, metric: str, stage: Stage, words: str) -> BoxPlots:
+    boxes = tuple(Box.of(str(bins), sheet[sheet.column_of(metric, bins, stage)]) for bins in sheet.bins(metric, stage))
     return BoxPlots(f"{sheet.name}: {LABELS[metric]} {words} temperature scaling", "bins", LABELS[metric], boxes)
 
 
-def _bias(sheet: Sheet, metric: str, pair: tuple[int, int]) -> list[tuple[float, str]]:
+def _bias_cautions(sheet: Sheet, metric: str, pair: tuple[int, int]) -> list[tuple[float, str]]:
     """What a perfectly calibrated model would show at these numbers of bins; the larger number, and in words."""
     few_bins, many = (sheet.error_by_chance(bins) for bins in pair)
     if metric not in ("ece", "equal_mass_ece") or math.isnan(many):
