@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 import certcal
 from certcal import InputError, Predictions
@@ -228,9 +229,37 @@ def test_columns_without_a_table_are_refused(source: Any, options: dict[str, Any
         certcal.measure(*source, **options)
 
 
-@pytest.mark.parametrize("verb", [certcal.measure, certcal.bound])
-def test_the_settings_of_a_result_ask_for_it_again(verb: Any) -> None:
-    found = verb(Y, P, bins=7, closed="right", delta=0.01)
-    again = verb(Y, P, **vars(found.settings))
+def test_columns_of_tables_that_are_compared_are_those_that_are_named() -> None:
+    old = FRAME.assign(score=1 - P, outcome=1 - Y, w=np.arange(1, 61))
+    roles = {"score": "pd", "outcome": "default", "weight": "w"}
+    found = certcal.compare(old, old.assign(pd=P**2), **roles, metrics="ece")
+    assert found["ece"].old.value == ece(Y, P, weight=np.arange(1, 61))
+    assert found["ece"].new.value == ece(Y, P**2, weight=np.arange(1, 61))
+    assert certcal.compare(old, old, **{**roles, "weight": P}, metrics="ece")["ece"].new.value == ece(Y, P, weight=P)
+    groups = certcal.compare(BINARY, BINARY, by=(name for name in FRAME["region"]), metrics="ece").groups
+    assert list(groups) == ["n", "s"]
+
+
+INTERVALS = {"lower": P * 0.8, "upper": P, "confidence": P, "correct": Y}
+NETWORK = torch.nn.Linear(3, 3).eval()
+
+
+@pytest.mark.parametrize(
+    ("verb", "source", "options"),
+    [
+        (certcal.measure, (Y, P), {"bins": 7, "closed": "right", "delta": 0.01}),
+        (certcal.bound, (Y, P), {"bins": 7, "closed": "right", "delta": 0.01}),
+        (certcal.certify, (INTERVALS,), {"edges": [0, 0.3, 1], "closed": "right"}),
+        (certcal.recalibrate, (Y, P), {"method": "isotonic", "seed": 3}),
+        (certcal.recalibrate, (INTERVALS,), {"tradeoff": 0.5, "delta": 0.01}),
+        (certcal.recalibrate, (Y, P), {"fit_on_all": True}),
+        (certcal.compare, (BINARY, Predictions.from_scores(P**2, Y)), {"bins": [5, 7], "bounds": True}),
+        (certcal.attack, (certcal.models.wrap(NETWORK, "logits"), (X, CLASS)), {"epsilon": [0.1, 0.2], "steps": 2}),
+        (certcal.verify, (DecisionTreeClassifier(max_depth=2).fit(X, Y), (X, Y), 0.1), {"epsilon": [1, 0.5]}),
+    ],
+)
+def test_the_settings_of_a_result_ask_for_it_again(verb: Any, source: Any, options: dict[str, Any]) -> None:
+    found = verb(*source, **options)
+    again = verb(*source, **vars(found.settings))
     assert again.settings == found.settings
     assert again.to_dict() == found.to_dict()

@@ -49,6 +49,8 @@ def right(run: Run, record: VoteRecord) -> None:
     assert_type(cc.bound(y_true, y_prob, lipschitz=2), cc.Bounds)
     assert_type(cc.recalibrate(y_true, y_prob), cc.PredictionRecalibration)
     assert_type(cc.recalibrate(predictions, method="isotonic"), cc.PredictionRecalibration)
+    assert_type(cc.recalibrate(y_true, y_prob, fit_on_all=True), cc.Recalibration)
+    assert_type(cc.recalibrate(run, fit_on_all=True, radii=0.5), cc.Recalibration)
     assert_type(cc.recalibrate(run, radii=0.5), cc.CertifiedRecalibration)
     assert_type(cc.recalibrate("table.csv"), cc.PredictionRecalibration | cc.CertifiedRecalibration)
     assert_type(cc.compare(df, table, key="id"), cc.ChangeComparison)
@@ -84,6 +86,7 @@ def wrong(run: Run, record: VoteRecord) -> None:
     cc.bound(y_true, y_prob, alpha=0.05)  # wrong: it is called delta
     cc.recalibrate(df, method="plat")  # wrong: no such calibrator
     repr(cc.recalibrate(y_true, y_prob).ledger)  # wrong: predictions are not certified
+    repr(cc.recalibrate(y_true, y_prob, fit_on_all=True).before)  # wrong: nothing was held out
     cc.recalibrate(run, confidence="all")  # wrong: one kind only
     cc.compare(run, run, keys="id")  # wrong: a misspelt name
     cc.compare(df, table, radii=[0.5])  # wrong: radii are for runs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
@@ -37,7 +37,7 @@ _TASKS = {"binary": "binary scores", "top-label": "confidences of the predicted 
 
 @dataclass(frozen=True)
 class ChangeSettings:
-    """How two tables of predictions are compared."""
+    """How two tables of predictions are compared; ``compare(old, new, **vars(settings))`` does it again."""
 
     pair: str
     bins: tuple[int, ...]
@@ -130,6 +130,8 @@ class ChangeComparison(Result):
     """Bounds on the differences, where they were asked for."""
     conventions: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """How it was computed."""
+    settings: ChangeSettings | None = None
+    """What was asked of tables: ``compare(old, new, **vars(c.settings))`` gives the same. None for two results."""
 
     @property
     def of_tables(self) -> bool:
@@ -330,10 +332,12 @@ def compare_tables(
     progress: Progress = SILENT,
 ) -> ChangeComparison:
     """Compare two tables of predictions, row by row where they are about the same samples; see :func:`compare`."""
-    asked = gather(ChangeSettings, locals())
+    values = locals()  # a comprehension has its own
+    asked = gather(ChangeSettings, values)
     progress.stage("reading")
     given = names or (None, None)
-    both = [PredictionSource("compare", (each,)).read(columns, locals()) for each in (old, new)]
+    by = list(by) if isinstance(by, Iterator) else by
+    both = [PredictionSource("compare", (each,)).read(columns, values) for each in (old, new)]
     sides = [
         _read_side(data, roles, by, name or called)
         for (data, roles), name, called in zip(both, given, ("old", "new"), strict=True)
@@ -373,7 +377,7 @@ def compare_predictions(
     bounds = _bound_difference(before, after, pairing, settings) if settings.bounds else None
     if bounds is not None:
         conventions["delta"] = settings.delta
-    return ChangeComparison(measured[0], measured[1], rows, rest, groups, pairing, bounds, conventions)
+    return ChangeComparison(measured[0], measured[1], rows, rest, groups, pairing, bounds, conventions, settings)
 
 
 def answers(old: Predictions, new: Predictions, names: tuple[str, str], **options: Any) -> ChangeComparison:

@@ -103,10 +103,11 @@ def _of_either(
     """Let a function be seen with the keywords of those that compare tables and runs."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        first = next(iter(inspect.signature(function).parameters.values()))
+        own = inspect.signature(function)
+        first = next(iter(own.parameters.values()))
         both = {**inspect.signature(tables).parameters, **inspect.signature(runs).parameters}
         keywords = [each for each in both.values() if each.kind is each.KEYWORD_ONLY]
-        cast("Any", function).__signature__ = inspect.Signature([first, *keywords])
+        cast("Any", function).__signature__ = own.replace(parameters=[first, *keywords])
         return function
 
     return decorate

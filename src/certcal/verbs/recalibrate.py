@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -87,7 +87,7 @@ _MOST_WEIGHT = 1e100  # beyond it sums of weights are not finite
 
 @dataclass(frozen=True)
 class RecalibrateSettings(CertifyingSettings):
-    """What :func:`recalibrate` was asked."""
+    """What :func:`recalibrate` was asked; ``recalibrate(data, **vars(settings))`` asks it again."""
 
     method: Any
     tradeoff: float | None
@@ -132,6 +132,8 @@ class Recalibration(Result):
     """Bins, closed, fraction, seed and, for certified samples, delta."""
     notes: tuple[str, ...]
     """What a reader should know, one sentence each."""
+    settings: RecalibrateSettings | None = field(default=None, kw_only=True)
+    """What was asked: ``recalibrate(data, **vars(r.settings))`` gives the same."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "conventions", Frozen(self.conventions))
@@ -250,8 +252,13 @@ class PredictionRecalibration(Recalibration):
 
 
 class RecalibrateVerb(Protocol[P]):
-    """The sources of :func:`recalibrate` and what comes of each, unless the map is fitted to all samples."""
+    """The sources of :func:`recalibrate` and what comes of each.
 
+    Where the map is fitted to all samples and so not judged, options are checked when it is called only.
+    """
+
+    @overload
+    def __call__(self, *data: Any, fit_on_all: Literal[True], **more: Any) -> Recalibration: ...
     @overload
     def __call__(self, data: Predictions, /, *args: P.args, **more: P.kwargs) -> PredictionRecalibration: ...
     @overload
@@ -404,7 +411,7 @@ def recalibrate(
         from certcal.verbs.certified_recalibration import recalibrate_certified
 
         found = recalibrate_certified(given, columns, asked, progress)
-    return found if source is None else replace(found, source=source)
+    return replace(found, settings=asked, source=found.source if source is None else source)
 
 
 def has_figure(data: Any, columns: Mapping[str, Any] | None, **options: Any) -> bool:
