@@ -380,7 +380,7 @@ class TwoSidedBound(
 
     @property
     def name(self) -> str:
-        """Of what is bounded."""
+        """Name of the bounded quantity."""
         return self.upper.name
 
     @property
@@ -402,7 +402,7 @@ class TwoSidedBound(
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Of both sides, without what is said of the terms of one."""
+        """Settings of both sides, without those of one side's terms."""
         both = {**self.lower.settings, **self.upper.settings}
         return _freeze({key: value for key, value in both.items() if key != "sum of the terms"})
 

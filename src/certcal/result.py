@@ -87,7 +87,7 @@ class Result(PlainValues, ABC):
         return {}
 
     def appendix(self) -> Mapping[str, Any]:
-        """The same of what is folded on a page, such as settings."""
+        """Sections that are folded on a page, such as settings."""
         return {}
 
     @property

@@ -151,7 +151,7 @@ class Candidate:
     claim: Any
     """An estimate, a bound, a certificate or a worst case."""
     names: tuple[str, ...] = ()
-    """What it may be called beside its own name."""
+    """Other names of the claim."""
     group: str | None = None
     """The group it is about; None for the whole."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -220,7 +220,7 @@ class Judgement(PlainValues, without="statement claim"):
     text: str
     """The number that decided, with all digits and as it is printed."""
     limit: float
-    """What it was compared with."""
+    """The required limit."""
     failure: float
     """Probability with which the number may be wrong; 0 where nothing is random, and for estimates. Where the worst of
     several decided, the largest of theirs."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from certcal.bounds import bounded_variation
-from certcal.cli.emit import described
+from certcal.cli.emit import describe_input
 from certcal.data import load_table
 from certcal.smoothing import open_run, pooled_claim
 from tests.smoothing.drawing import X, draw, model
@@ -160,11 +160,11 @@ def test_links_inside_a_run_are_not_followed_when_its_files_are_listed(tmp_path)
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "manifest.json").write_text("{}")
-    before = described(folder)
+    before = describe_input(folder)
     (tmp_path / "elsewhere").write_text("not of the run")
     (folder / "link").symlink_to(tmp_path / "elsewhere")
     (folder / "memory").symlink_to("/proc/self/mem")  # cannot be read from its start
-    assert described(folder) == before
+    assert describe_input(folder) == before
 
 
 def test_images_that_are_not_those_of_the_run_are_refused(certcal_command, run, tmp_path, here):

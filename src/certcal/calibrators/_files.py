@@ -42,13 +42,13 @@ class FittedOn:
     kind: str
     """"run", "intervals" or "predictions"."""
     fingerprint: str | None
-    """Of all samples of the source (SHA-256, 64 hexadecimal digits), or None when it is not known."""
+    """Fingerprint of all samples of the source (SHA-256, 64 hexadecimal digits), or None when it is not known."""
     n: int
     """Number of samples of the source."""
     fraction: float = 0.5
     """Share of them that the calibrator was fitted to; 1 for all."""
     seed: int = 0
-    """Of the split."""
+    """Seed of the split."""
     classes: tuple[str, ...] | None = None
     """What the columns of scores were called, in their order, where they have names; None otherwise."""
     run: str | None = None

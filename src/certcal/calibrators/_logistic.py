@@ -31,7 +31,7 @@ class LogisticMap:
     _limits: ClassVar[Mapping[str, tuple[float, float]]]  # of the numbers that a file may hold
 
     def _coefficients(self) -> tuple[float, ...]:
-        """Of what a log-odds is made of; the last is a constant. All 0 but that: the map is constant."""
+        """Factors of the terms of the log-odds, the intercept last. With all others 0 the map is constant."""
         return self.slope_, self.intercept_
 
     def _apply(self, values: Floats) -> Floats:

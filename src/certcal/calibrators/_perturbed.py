@@ -196,6 +196,6 @@ class PerturbedModel:
         return np.stack((1 - found, found), axis=1)
 
     def fingerprint(self, probe: NDArray[np.float32]) -> str:
-        """Of the model and its noise."""
+        """Fingerprint of the model and its noise."""
         about = [self.model.fingerprint(probe), self.noise.bandwidth_, self.noise.scale]
         return hashlib.sha256(json.dumps(about).encode()).hexdigest()

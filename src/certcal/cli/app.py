@@ -91,13 +91,13 @@ class ExampleCommand(click.Command):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            options = {role: spelled for role in error.roles if (spelled := self._spelled(role)) != role}
+            options = {role: spelled for role in error.roles if (spelled := self._option_of_argument(role)) != role}
             if error.argument is None and not options:
                 raise
-            argument = None if error.argument is None else self._spelled(error.argument)
+            argument = None if error.argument is None else self._option_of_argument(error.argument)
             raise InputError(error.said(argument, options)) from error
 
-    def _spelled(self, argument: str) -> str:
+    def _option_of_argument(self, argument: str) -> str:
         """The option that sets an argument of a verb or names the column of a role; the argument itself without one."""
         for each in self.params:
             if each.name in (argument, f"{argument}_column"):

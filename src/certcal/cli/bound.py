@@ -17,10 +17,10 @@ from certcal.cli.options import (
     NamedChoice,
     Typed,
     bound_column_options,
-    checked,
+    checked_option,
     option,
     options,
-    taken,
+    pop_columns,
     verb_options,
 )
 from certcal.data import OPTIONS
@@ -65,7 +65,7 @@ from certcal.verbs.bound import bound as verb
     help="Only show at which scores the model is miscalibrated: a band for the rate at every score.",
 )
 @options(
-    checked(
+    checked_option(
         "Planning", "--plan", Spec("Only print how many samples a bound of at most X takes.", "share", metavar="X")
     ),
     option(
@@ -76,10 +76,10 @@ from certcal.verbs.bound import bound as verb
         metavar="BOUND",
         help="Bound to plan for: binned, ks, kuiper or bounded_variation. Default: binned.",
     ),
-    checked(
+    checked_option(
         "Planning", "--plan-error", Spec("True error that is assumed. Default: 0.", "share", zero=True, metavar="X")
     ),
-    checked("Planning", "--plan-power", Spec("Chance of reaching it. Default: 0.9.", "share")),
+    checked_option("Planning", "--plan-power", Spec("Chance of reaching it. Default: 0.9.", "share")),
 )
 @bound_column_options
 @output_options(DRAWN)
@@ -97,7 +97,7 @@ def bound(
     from certcal.verbs.bound import where as band
 
     planning = {name: given.pop(name) for name in ("plan", "plan_for", "plan_error", "plan_power")}
-    columns = taken(given, OPTIONS)
+    columns = pop_columns(given, OPTIONS)
     settings = settings_of(verb, BoundSettings, **given)
     if planning["plan"] is not None:
         _plan(table, by, columns, settings, output, **planning)
@@ -147,7 +147,7 @@ def _plan(
         found = verb(plan, table, columns=columns, **chosen)
     lines = [found.sentence[:1].upper() + found.sentence[1:], "", f"{'samples':>10}  typical bound  chance"]
     lines += [f"{each.n:>10,}  {each.bound:13.4f}  {each.chance:6.0%}" for each in found.curve]
-    _print(found, "certcal/plan/1", table, lines, output)
+    _print_plan_or_bound(found, "certcal/plan/1", table, lines, output)
 
 
 def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: BoundSettings, output: Output) -> None:
@@ -163,10 +163,10 @@ def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: Bou
     scale = "" if settings.scale == "probability" else f" --scale {settings.scale}"
     asked = f"certcal bound TABLE --perturb {chosen.bandwidth:g}{scale}"
     lines = [chosen.sentence[:1].upper() + chosen.sentence[1:], f"For samples that had no part in this choice: {asked}"]
-    _print(chosen, "certcal/bandwidth/1", table, lines, output)
+    _print_plan_or_bound(chosen, "certcal/bandwidth/1", table, lines, output)
 
 
-def _print(found: Any, schema: str, table: str | None, lines: list[str], output: Output) -> None:
+def _print_plan_or_bound(found: Any, schema: str, table: str | None, lines: list[str], output: Output) -> None:
     if not output.as_json:
         click.echo("\n".join(lines))  # at once: a reader that goes away after two lines is no failure
         return

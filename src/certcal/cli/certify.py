@@ -9,7 +9,7 @@ import click
 from certcal._base.signature import settings_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import column_options, option, taken, verb_options
+from certcal.cli.options import column_options, option, pop_columns, verb_options
 from certcal.verbs.certification import INTERVALS, Certification
 from certcal.verbs.certify import CertifySettings
 from certcal.verbs.certify import certify as verb
@@ -61,7 +61,7 @@ def certify(
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing
 
-    columns = {**taken(options, ROLES), "radius": radius_column}
+    columns = {**pop_columns(options, ROLES), "radius": radius_column}
     asked = settings_of(verb, CertifySettings, **options)
     path = existing(source, "run or table")
     if not path.is_dir():

@@ -120,7 +120,7 @@ def _refuse_stray(of_tables: bool) -> None:
 
 def family_names(arguments: Sequence[str]) -> tuple[tuple[str, str], ...] | None:
     """Names and paths of NAME=PATH, or None when the arguments are paths; what exists as written is a path."""
-    given = [("", text) if "=" not in text or _exists(text) else _split(text) for text in arguments]
+    given = [("", text) if "=" not in text or _exists(text) else _name_and_path(text) for text in arguments]
     plain = [text for name, text in given if not name]
     if len(plain) == len(given):
         return None
@@ -138,7 +138,7 @@ def _exists(text: str) -> bool:
         return False
 
 
-def _split(text: str) -> tuple[str, str]:
+def _name_and_path(text: str) -> tuple[str, str]:
     name, _, path = text.partition("=")
     if not name.strip() or not path:
         what = "path after" if name.strip() else "name before"

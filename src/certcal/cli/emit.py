@@ -101,7 +101,7 @@ class Output:
         with exit code 1 when a requirement is not met, after all of that.
         """
         read = self._sources if sources is None else [Path(each) for each in sources]
-        verdict, refused = self._verdict(result)
+        verdict, refused = self._verdict_or_error(result)
         judged = {"require": self.require} if verdict is not None else {}
         # Files that were read are digested once, and only for those who are told.
         told = {"provenance": provenance(result, read)} if self.as_json or self.paths else {}
@@ -111,7 +111,7 @@ class Output:
                 files[path] = result.to_bytes(path.suffix.lower(), **self.page, **report, **judged, **told)
             write_together(files, force=self.force, folder=folder)
         finally:  # a full disk is no reason to lose numbers that took long to find
-            self._print(result, verdict, **judged, **report, **told)
+            self._print_result(result, verdict, **judged, **report, **told)
         for path in files:
             tell(f"wrote {path}")
         log_if_asked(result, [*map(Path, written), *self.paths])
@@ -120,7 +120,7 @@ class Output:
         if verdict is not None and not verdict.passed:
             raise click.exceptions.Exit(NOT_MET)
 
-    def _verdict(self, result: Result) -> tuple[Verdict | None, InputError | None]:
+    def _verdict_or_error(self, result: Result) -> tuple[Verdict | None, InputError | None]:
         """The verdict, or why there is none: that must not lose numbers that took long to find."""
         if not self.require:
             return None, None
@@ -129,7 +129,7 @@ class Output:
         except InputError as error:
             return None, error
 
-    def _print(self, result: Result, verdict: Verdict | None, **report: Any) -> None:
+    def _print_result(self, result: Result, verdict: Verdict | None, **report: Any) -> None:
         if self.as_json:
             click.echo(result.to_json(require=report.get("require", ()), provenance=report["provenance"]), nl=False)
             for line in () if verdict is None else str(verdict).splitlines():
@@ -151,51 +151,51 @@ def is_given(name: str) -> bool:
 
 def provenance(result: Result, sources: Iterable[Path]) -> Any:
     """How the running command came to its result: the words as typed, seeds, and the files and runs that were read."""
-    return result.provenance(_command(), **_read(sources))
+    return result.provenance(_command_words(), **_describe_inputs(sources))
 
 
 def origin(*sources: str | Path) -> dict[str, Any]:
-    """The same for what a command prints as JSON without being a result."""
+    """Provenance as JSON, for commands whose output is not a result."""
     from certcal.report.provenance import Provenance
 
-    return Provenance.here(_command(), **_read(sources)).to_dict()
+    return Provenance.here(_command_words(), **_describe_inputs(sources)).to_dict()
 
 
-def _command() -> tuple[str, ...] | None:
+def _command_words() -> tuple[str, ...] | None:
     words = click.get_current_context().find_root().obj
     return None if words is None else ("certcal", *words)
 
 
-def _read(sources: Iterable[str | Path]) -> dict[str, Any]:
+def _describe_inputs(sources: Iterable[str | Path]) -> dict[str, Any]:
     """Files and runs that were read, each once, with their digests."""
     from certcal.data import local_file
 
     paths = [Path(source) for source in dict.fromkeys(map(str, sources)) if local_file(source).exists()]
     notes = [_DIGEST_OF_FOLDERS] if any(path.is_dir() for path in paths) else []
-    return {"inputs": map(described, paths), "notes": notes}
+    return {"inputs": map(describe_input, paths), "notes": notes}
 
 
-def described(path: Path) -> tuple[str, int, str]:
+def describe_input(path: Path) -> tuple[str, int, str]:
     """Name, size and SHA-256 of a file, or of all the files of a run."""
     if not path.is_dir():
         from certcal.data import local_file
 
         file = local_file(path)
-        return str(path), file.stat().st_size, _digest(file)
+        return str(path), file.stat().st_size, _file_digest(file)
     # A link can lead anywhere, to a device for example; find and a run's own files know none.
     files = (file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
     names = sorted(os.fsencode(file.relative_to(path)) for file in files)
     kept = [(name, path / os.fsdecode(name)) for name in names if not name.startswith(b".")]
-    listing = b"".join(_digest(file).encode() + b"  " + name + b"\n" for name, file in kept)
+    listing = b"".join(_file_digest(file).encode() + b"  " + name + b"\n" for name, file in kept)
     return str(path), sum(file.stat().st_size for _, file in kept), hashlib.sha256(listing).hexdigest()
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> dict[str, str]:
+def _parse_about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> dict[str, str]:
     """Turn ``owner=Risk team`` into a field of the page."""
     found: dict[str, str] = {}
     for text in values:
@@ -274,7 +274,7 @@ def output_options(
                 OUTPUT,
                 "--about",
                 multiple=True,
-                callback=_about,
+                callback=_parse_about,
                 metavar="NAME=TEXT",
                 help="Extra field of the page, such as model, version, owner, data or period; repeatable.",
             ),

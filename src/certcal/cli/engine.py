@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from certcal._base.signature import Spec
-from certcal.cli.options import Decorated, NamedChoice, checked, option, options
+from certcal.cli.options import Decorated, NamedChoice, checked_option, option, options
 
 if TYPE_CHECKING:
     from certcal.engines import Engine
@@ -23,10 +23,10 @@ def engine_options(section: str) -> Callable[[Decorated], Decorated]:
     address = "Address of the Ray cluster, host:port or auto. Default: a new one on this machine."
     gpus = "GPUs of each Ray worker, such as 1 or 0.5. Default: 0, or 1 where the device is cuda."
     return options(
-        checked(section, "--workers", Spec(workers, "whole", least=1, most=MOST_WORKERS)),
+        checked_option(section, "--workers", Spec(workers, "whole", least=1, most=MOST_WORKERS)),
         option(section, "--engine", type=NamedChoice(["here", "ray"]), default="here", metavar="E", help=engine),
         option(section, "--address", metavar="A", help=address),
-        checked(section, "--gpus", Spec(gpus, "positive", zero=True, metavar="G")),
+        checked_option(section, "--gpus", Spec(gpus, "positive", zero=True, metavar="G")),
     )
 
 
@@ -37,9 +37,9 @@ def chosen_engine(
     from certcal.engines import LocalProcesses, RayCluster
 
     if engine == "ray":
-        from certcal.cli.supervising import supervised
+        from certcal.cli.supervising import run_supervised
 
-        supervised()
+        run_supervised()
         usual = 1.0 if device == "cuda" else 0.0
         return RayCluster(address, workers=workers, gpus=usual if gpus is None else gpus)
     for name, value in (("--address", address), ("--gpus", gpus)):

@@ -42,11 +42,11 @@ def run(command: click.Command, arguments: list[str]) -> int:
     2
     """
     with _unwinding_when_ended() as ended:
-        code = _run(command, arguments)
+        code = _run_to_exit_code(command, arguments)
     return 128 + ended[0] if ended and code == INTERRUPTED else code
 
 
-def _run(command: click.Command, arguments: list[str]) -> int:
+def _run_to_exit_code(command: click.Command, arguments: list[str]) -> int:
     _survive_any_text()
     try:
         with _warnings_in_a_line():
@@ -55,7 +55,7 @@ def _run(command: click.Command, arguments: list[str]) -> int:
             )
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
-        return _flushed(leaving.exit_code)
+        return _exit_code_after_flush(leaving.exit_code)
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted", prefix="certcal: ")
         return INTERRUPTED
@@ -90,7 +90,7 @@ def _run(command: click.Command, arguments: list[str]) -> int:
         if DEBUG in arguments:
             for line in traceback.format_exc().splitlines():
                 _complain(line, prefix="")
-        _complain(_unforeseen(error))
+        _complain(_bug_sentence(error))
         return UNFORESEEN
     return result if isinstance(result, int) else 0
 
@@ -122,7 +122,7 @@ def _unwinding_when_ended() -> Generator[list[int]]:
             signal.signal(each, signal.SIG_DFL)
 
 
-def _unforeseen(error: Exception) -> str:
+def _bug_sentence(error: Exception) -> str:
     what = "; ".join(filter(None, map(str.strip, str(error).splitlines())))
     said = f"{type(error).__name__}{f' ({what})' if what else ''}"
     return f"unexpected {said}; this is a bug in certcal: run the command again with {DEBUG} and report what it prints"
@@ -167,7 +167,7 @@ def parameter_name(parameter: click.Parameter) -> str:
     return parameter.human_readable_name.removesuffix("...")
 
 
-def _flushed(code: int) -> int:
+def _exit_code_after_flush(code: int) -> int:
     """The exit code, or that of a reader that went away before the output was through."""
     try:
         sys.stdout.flush()

@@ -53,14 +53,14 @@ def log_if_asked(results: Any, paths: Iterable[Path]) -> None:
     prefix = "_".join(click.get_current_context().command_path.split()[1:]) + "/"
     with Waiting() as waiting:
         waiting.stage("logging to MLflow")
-        logged = _log(results, prefix, paths)
+        logged = _log_quietly(results, prefix, paths)
     what = f"{len(logged.metrics)} numbers" if logged.metrics else "the table"
     tell(f"logged {what} to MLflow: run {logged.run_id} of experiment {logged.experiment_id}")
     if logged.left_out:
         tell(f"infinite or undefined, and in results.json only: {', '.join(logged.left_out)}")
 
 
-def _log(results: Any, prefix: str, paths: Iterable[Path]) -> Any:
+def _log_quietly(results: Any, prefix: str, paths: Iterable[Path]) -> Any:
     try:
         # MLflow greets on standard output, which may be JSON, and tells about the tables of its database.
         logging.getLogger("mlflow").setLevel(logging.ERROR if is_quiet() else logging.WARNING)

@@ -129,7 +129,7 @@ def _option(section: str, name: str, spec: Spec, default: Any, required: bool = 
         type=_type(spec),
         required=required,
         multiple=spec.many,
-        callback=joined(spec, default) if spec.many else None,
+        callback=join_values(spec, default) if spec.many else None,
         default=default,
         metavar=metavar if spec.kind != "word" else spec.metavar,
         help=text,
@@ -143,7 +143,7 @@ def _type(spec: Spec) -> click.ParamType[Any]:
     return NamedChoice(spec.choices) if spec.kind == "word" and not spec.many else Typed(spec)
 
 
-def checked(section: str, flag: str, spec: Spec, name: str | None = None, **more: Any) -> Callable[[Any], Any]:
+def checked_option(section: str, flag: str, spec: Spec, name: str | None = None, **more: Any) -> Callable[[Any], Any]:
     """An option of one value that belongs to no settings, and is checked as a setting would be."""
 
     def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
@@ -157,7 +157,7 @@ def checked(section: str, flag: str, spec: Spec, name: str | None = None, **more
     return option(section, *names, type=Typed(spec), callback=check, metavar=metavar, help=spec.help, **more)
 
 
-def joined(spec: Spec, default: Any = ()) -> Callable[..., tuple[Any, ...] | None]:
+def join_values(spec: Spec, default: Any = ()) -> Callable[..., tuple[Any, ...] | None]:
     """Values that were given with commas or one by one: each once, numbers smallest first, unless they are ordered."""
 
     def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...] | None:
@@ -184,7 +184,7 @@ class Typed(click.ParamType[Any]):
             return value
         several = self.spec.many and self.spec.kind != "text"
         try:
-            found = [_parsed(part, self.spec) for part in (value.split(",") if several else [value])]
+            found = [_parse_value(part, self.spec) for part in (value.split(",") if several else [value])]
         except _UnreadableError as error:
             self.fail(str(error), param, ctx)
         return tuple(found) if several else found[0]
@@ -200,7 +200,7 @@ class _UnreadableError(Exception):
     """What is wrong with the text of an option."""
 
 
-def _parsed(value: str, spec: Spec) -> Any:
+def _parse_value(value: str, spec: Spec) -> Any:
     text, word = value.strip(), value.strip().lower()
     match spec.kind:
         case "text" | "file":
@@ -316,6 +316,6 @@ prediction_column_options = column_options(*_PREDICTED, "weight", by="Measure")
 bound_column_options = column_options(*_PREDICTED, "weight", by="Bound")
 
 
-def taken(given: dict[str, Any], roles: Iterable[str]) -> dict[str, Any]:
+def pop_columns(given: dict[str, Any], roles: Iterable[str]) -> dict[str, Any]:
     """Columns by role out of a command's values, from which they are taken away."""
     return {role: given.pop(role) for role in roles if role in given}

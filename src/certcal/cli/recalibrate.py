@@ -10,7 +10,7 @@ import click
 from certcal._base.checks import InputError
 from certcal.cli.app import ExampleCommand, Examples, LazyGroup
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import column_options, taken, verb_options
+from certcal.cli.options import column_options, pop_columns, verb_options
 from certcal.data import OPTIONS
 from certcal.result import PICTURES
 from certcal.verbs.apply_map import ENDINGS, apply_map
@@ -118,7 +118,7 @@ def _certificate(source: str, options: dict[str, Any]) -> dict[str, Any]:
     from certcal.cli.sources import existing
 
     existing(source, "run or table")
-    columns = {{"radius_column": "radius"}.get(role, role): name for role, name in taken(options, _ROLES).items()}
+    columns = {{"radius_column": "radius"}.get(role, role): name for role, name in pop_columns(options, _ROLES).items()}
     if Path(source).is_dir() and columns["confidence"] is not None:
         options["confidence"] = columns.pop("confidence")
     return columns

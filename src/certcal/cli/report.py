@@ -51,11 +51,11 @@ class _AnyCommand(ExampleCommand):
             for each in command.params:
                 if isinstance(each, SectionedOption) and known.isdisjoint(each.opts):
                     known |= set(each.opts)
-                    self.params.append(_passed_on(each))
+                    self.params.append(_option_as_text(each))
         return super().parse_args(ctx, args)
 
 
-def _passed_on(other: SectionedOption) -> SectionedOption:
+def _option_as_text(other: SectionedOption) -> SectionedOption:
     """An option of another command whose value stays a text."""
     value: dict[str, Any] = {"is_flag": True} if other.is_flag else {"multiple": True, "metavar": other.metavar}
     if isinstance(other.type, click.Path):
@@ -99,7 +99,7 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
     given = {name: value for name, value in options.items() if value}
     kind = _kind_of(sources, given)
     command = _commands()[kind]
-    words = [*sources, *_written(ctx, command, kind, sources, given)]
+    words = [*sources, *_options_as_written(ctx, command, kind, sources, given)]
     page = next((name for name in given.get("files", ()) if name.lower().endswith(".html")), None)
     if page is None:
         page = _default_name(sources)
@@ -112,7 +112,7 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
             command.invoke(inner)
         finally:  # a page that says what is not met is worth reading, too
             if open_it and Path(page).exists():
-                _open(Path(page))
+                _open_in_browser(Path(page))
 
 
 def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
@@ -146,7 +146,7 @@ def _taken_as(kind: str, sources: Sequence[str]) -> str:
     return "a run" if Path(sources[0]).is_dir() else "a table of intervals"
 
 
-def _written(
+def _options_as_written(
     ctx: click.Context, command: click.Command, kind: str, sources: Sequence[str], given: dict[str, Any]
 ) -> list[str]:
     """The options as they were written, for a command that knows them; others are refused."""
@@ -182,7 +182,7 @@ def _default_name(sources: Sequence[str]) -> str:
     return f"{'report' if stem in ('', '-') else stem}.html"
 
 
-def _open(path: Path) -> None:
+def _open_in_browser(path: Path) -> None:
     from certcal.cli.progress import tell
 
     if click.launch(path.resolve().as_uri()) != 0:

@@ -13,7 +13,7 @@ from certcal.cli.app import ExampleCommand, LazyGroup
 from certcal.cli.emit import WRITTEN, Output, output_options
 from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.errors import INTERRUPTED
-from certcal.cli.options import column_options, option, taken, verb_options
+from certcal.cli.options import column_options, option, pop_columns, verb_options
 from certcal.cli.progress import Waiting, tell
 from certcal.lab import study as verbs
 
@@ -81,7 +81,7 @@ def measure(
 
     place = chosen_engine(engine, address, workers, gpus)
     existing(source, "folder or manifest")
-    columns = taken(options, _ROLES)
+    columns = pop_columns(options, _ROLES)
     (out,) = output.files
     try:
         with Waiting(counted="files") as waiting:

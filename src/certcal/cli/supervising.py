@@ -21,7 +21,7 @@ _LOST = (
 )
 
 
-def supervised() -> None:
+def run_supervised() -> None:
     """Start the running command again below this process, and leave with its exit code, or with LOST and a sentence.
 
     It returns in the process below. Does nothing where the command line is called as a function.

@@ -40,12 +40,12 @@ class _Command(ExampleCommand):
         super().format_options(ctx, formatter)
 
 
-def _pairs(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> dict[str, Any]:
+def _parse_constants(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> dict[str, Any]:
     """Turn ``momentum=0.8``, ``milestones=4,8`` and ``loss=draws`` into values by name.
 
     Examples
     --------
-    >>> _pairs(None, None, ["momentum=0.8", "milestones=4,8", "loss=draws", "weight-decay=5e-4", "seed=3"])
+    >>> _parse_constants(None, None, ["momentum=0.8", "milestones=4,8", "loss=draws", "weight-decay=5e-4", "seed=3"])
     {'momentum': 0.8, 'milestones': (4, 8), 'loss': 'draws', 'weight_decay': 0.0005, 'seed': 3}
     """
     found: dict[str, Any] = {}
@@ -56,13 +56,12 @@ def _pairs(ctx: click.Context | None, param: click.Parameter | None, values: Seq
         key = name.strip().lower().replace("-", "_")
         if key in found:
             raise click.BadParameter(f"{key} is given twice; give it once", ctx, param)
-        parts = [_plain(part) for part in value.strip().rstrip(",").split(",")]
+        parts = [_number_or_word(part) for part in value.strip().rstrip(",").split(",")]
         found[key] = tuple(parts) if "," in value or key == "milestones" else parts[0]
     return found
 
 
-def _plain(text: str) -> int | float | str:
-    """A whole number, a number, or a word."""
+def _number_or_word(text: str) -> int | float | str:
     word = text.strip()
     for kind in (int, float):
         try:
@@ -122,7 +121,7 @@ def _plain(text: str) -> int | float | str:
     _LEARNING,
     "--set",
     "others",
-    callback=_pairs,
+    callback=_parse_constants,
     multiple=True,
     metavar="NAME=VALUE",
     help="Any other hyperparameter of the recipe or of the method, such as momentum=0.8, milestones=4,8 or "
@@ -165,7 +164,7 @@ def train(
     from certcal.cli.sources import existing_files, needing_torch, refuse_inside
 
     needing_torch("training and attacks")
-    changes = _others(method, others, [name for name in HYPERPARAMETERS if options[name] is not None])
+    changes = _constants_of_method(method, others, [name for name in HYPERPARAMETERS if options[name] is not None])
     if os.environ.get("RANK", "0") != "0":  # one of several processes, of which the first does the talking
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -173,7 +172,7 @@ def train(
         return
     if events is not None:
         _check_events(Path(events))
-    with _told_afterwards(), Waiting(counted="images", wordy=True) as waiting:
+    with _warnings_after_the_bar(), Waiting(counted="images", wordy=True) as waiting:
         refuse_inside("-o", out, existing_files(data))
         try:
             found = verb(model, data, method, out=out, progress=waiting, **options, **changes)
@@ -196,7 +195,7 @@ def train(
             click.echo(printable(command))
 
 
-def _others(method: str, others: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
+def _constants_of_method(method: str, others: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
     """What --set says; true and false are values of a method's own constants that are either."""
     from certcal.lab.training import constants_of, recipe
 
@@ -221,7 +220,7 @@ def _others(method: str, others: Mapping[str, Any], given: Sequence[str]) -> dic
 
 
 @contextmanager
-def _told_afterwards() -> Generator[None]:
+def _warnings_after_the_bar() -> Generator[None]:
     """Keep what training warns of while there is a bar, and say it as sentences when that is gone."""
     from certcal.lab.training import SelectionWarning
 

@@ -9,7 +9,7 @@ import click
 from certcal._base.signature import Spec, counted_from_one, settings_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import NamedChoice, Typed, joined, model_options, option, verb_options
+from certcal.cli.options import NamedChoice, Typed, join_values, model_options, option, verb_options
 from certcal.verbs.certification import INTERVALS
 from certcal.verbs.verify import VerifySettings
 from certcal.verbs.verify import verify as verb
@@ -47,7 +47,7 @@ _NAMES = Spec("", "name", many=True, ordered=True)
     _BOX,
     "--fixed",
     type=Typed(_NAMES),
-    callback=joined(_NAMES),
+    callback=join_values(_NAMES),
     multiple=True,
     metavar="NAME[,NAME...]",
     help="Features that stay as they are.",
@@ -57,7 +57,7 @@ _NAMES = Spec("", "name", many=True, ordered=True)
     "--integer",
     "integers",
     type=Typed(_NAMES),
-    callback=joined(_NAMES),
+    callback=join_values(_NAMES),
     multiple=True,
     metavar="NAME[,NAME...]",
     help="Features that are whole numbers.",

@@ -145,7 +145,7 @@ def _as_float(value: Any) -> float:
 
 
 def _make_names_distinct(numbers: Iterable[Number]) -> Iterator[Number]:
-    """The same numbers; names that are too long or there already are changed, so that none hides another."""
+    """Change names that are too long or taken, so that no number hides another."""
     seen: set[str] = set()
     for number in numbers:
         name = number.name

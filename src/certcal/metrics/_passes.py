@@ -75,7 +75,7 @@ class Survey:
     reliability: Reliability
     """What the reliability diagram shows."""
     groups: Mapping[int, Survey] = field(default_factory=dict[int, "Survey"])
-    """The same for each group that has weight, by its number."""
+    """The survey of each group that has weight, by the group's number."""
 
 
 @names_wrong_types

@@ -40,7 +40,7 @@ class DecisionCurve(PlainValues, without="rate n"):
     threshold: Floats
     """Increasing, between 0 and 1."""
     net_benefit: Floats
-    """Of acting on scores of at least the threshold."""
+    """Net benefit of acting on scores of at least the threshold."""
     acted: Floats
     """Share of the samples acted upon."""
     lower: Floats

@@ -35,7 +35,7 @@ def isotonic(places: Floats, outcomes: Floats, weights: Floats | None = None) ->
 
 
 def pool(x: Floats, mass: Floats, total: Floats) -> IsotonicFit:
-    """The same from sums per place."""
+    """The isotonic fit, from sums per place."""
     from scipy.optimize import isotonic_regression
 
     fitted = isotonic_regression(np.clip(total / mass, 0, 1), weights=mass)

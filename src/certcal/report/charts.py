@@ -78,7 +78,7 @@ def covering(values: Iterable[float], label: str, *, low: float | None = 0.0, mo
     start = min(finite) if low is None else low
     end = max(max(finite), start)
     end = end if end - start > 1e-200 else start + 1.0
-    step = _step(start, end)
+    step = _round_step(start, end)
     top = float(step * math.ceil(end / float(step) - 1e-6))
     bottom = start if low is not None else float(step * math.floor(start / float(step) + 1e-6))
     top = min(most, top)
@@ -95,11 +95,13 @@ def counts(values: Iterable[int], label: str = "samples") -> Axis:
     present = [int(value) for value in values if value > 0] or [1]
     high, low = max(present), min(present)
     if high <= 50 * low:
-        marked = tuple((place, _engineering(place)) for place, _ in ticks(0, high, 3) if place == int(place))
+        marked = tuple((place, _with_unit_letter(place)) for place, _ in ticks(0, high, 3) if place == int(place))
         return Axis(0.0, float(high), marked, label)
     decades = math.ceil(math.log10(high))
     step = max(1, math.ceil(decades / 3))
-    marked = tuple((10.0**power, _engineering(10**power)) for power in range(0, decades + 1, step) if 10**power <= high)
+    marked = tuple(
+        (10.0**power, _with_unit_letter(10**power)) for power in range(0, decades + 1, step) if 10**power <= high
+    )
     return Axis(0.5, float(high), marked, f"{label} (log)", log=True)
 
 
@@ -107,26 +109,26 @@ def ticks(low: float, high: float, count: int = 5) -> tuple[tuple[float, str], .
     """Round places between two values with their texts: about ``count`` of them."""
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
         return ()
-    step = _step(low, high, count)
+    step = _round_step(low, high, count)
     first, last = math.ceil(low / float(step) - 1e-9), math.floor(high / float(step) + 1e-9)
-    return tuple((float(step * index), _plain(step * index)) for index in range(first, last + 1))
+    return tuple((float(step * index), _decimal_text(step * index)) for index in range(first, last + 1))
 
 
-def _step(low: float, high: float, count: int = 5) -> Decimal:
+def _round_step(low: float, high: float, count: int = 5) -> Decimal:
     """The smallest round step that gives at most ``count`` intervals."""
     exponent = math.floor(math.log10((high - low) / count))
     steps = [Decimal(factor).scaleb(exponent) for factor in ("1", "2", "2.5", "5", "10")]
     return next((step for step in steps if (high - low) / float(step) <= count + 1e-9), steps[-1])
 
 
-def _plain(value: Decimal) -> str:
+def _decimal_text(value: Decimal) -> str:
     if value == 0:
         return "0"
     text = f"{value:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _engineering(value: float) -> str:
+def _with_unit_letter(value: float) -> str:
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{letter}"
@@ -370,7 +372,7 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True)
 class TextBars:
-    """The same chart for a terminal: a row per bar, with a mark on it and texts behind it."""
+    """A chart as a terminal shows it: a row per bar, with a mark on it and texts behind it."""
 
     head: tuple[str, str, *tuple[str, ...]]
     rows: Sequence[tuple[str, float | None, float | None, Sequence[str]]]

@@ -134,7 +134,7 @@ class Table:
     """Rows below columns."""
 
     columns: Sequence[Column]
-    """Of which the first heads each row."""
+    """Columns; the first heads each row."""
     rows: Sequence[Sequence[Cell] | Heading]
     """Cells in the columns' order, or a :class:`Heading`."""
     caption: str = ""

@@ -228,7 +228,7 @@ def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, c
         signs = [y for mark in panel.marks if isinstance(mark, Words) and mark.look == "sign" for y in mark.y]
         pad = 16 if any(y >= panel.y.high for y in signs) else 6
         if not any(found):
-            _nothing(ax)
+            _write_nothing_to_draw(ax)
     else:
         _WHOLE[type(panel)](ax, panel)
     ax.set_title("\n".join(filter(None, above)), fontsize="small", parse_math=False, pad=pad)
@@ -295,7 +295,7 @@ def _marker_look(look: Look) -> dict[str, Any]:
     return {**_line_look(look), "marker": style(look)["marker"] if isinstance(look, int) else "o", "markersize": 4.5}
 
 
-def _line(ax: Any, mark: Line, panel: Panel, options: dict[str, Any]) -> bool:
+def _draw_line(ax: Any, mark: Line, panel: Panel, options: dict[str, Any]) -> bool:
     x, y = _drawn_places(mark.x, panel.x), _drawn_places(mark.y, panel.y)
     whole = np.isfinite(x) & np.isfinite(y)
     marked = np.flatnonzero(whole)
@@ -323,7 +323,7 @@ def _line(ax: Any, mark: Line, panel: Panel, options: dict[str, Any]) -> bool:
     return bool(whole.any())
 
 
-def _band(ax: Any, mark: Band, panel: Panel, options: dict[str, Any]) -> bool:
+def _draw_band(ax: Any, mark: Band, panel: Panel, options: dict[str, Any]) -> bool:
     x, low, high = _drawn_places(mark.x, panel.x), _drawn_places(mark.low, panel.y), _drawn_places(mark.high, panel.y)
     whole = np.isfinite([x, low, high]).all(axis=0)
     ax.fill_between(x, low, high, where=whole, facecolor=_line_look(mark.look)["color"], alpha=0.18, lw=0, **options)
@@ -337,7 +337,7 @@ def _bars(ax: Any, mark: Bars, panel: Panel, options: dict[str, Any]) -> bool:
     return left.size > 0
 
 
-def _points(ax: Any, mark: Points, panel: Panel, options: dict[str, Any]) -> bool:
+def _draw_points(ax: Any, mark: Points, panel: Panel, options: dict[str, Any]) -> bool:
     x, y, *shades = _finite_places(panel, [mark.x], [mark.y], *([] if mark.shade is None else [mark.shade]))
     size = max(1.8, min(4.0, 80 / math.sqrt(max(1, x.size))))
     if not shades or not np.isfinite(shades[0]).any():
@@ -346,11 +346,11 @@ def _points(ax: Any, mark: Points, panel: Panel, options: dict[str, Any]) -> boo
     scale = import_module("matplotlib").colormaps["cividis_r"].with_extremes(bad="0.75")
     shade = np.ma.masked_invalid(shades[0])
     made = ax.scatter(x, y, s=size**2, c=shade, cmap=scale, linewidths=0, plotnonfinite=True, **options)
-    _scale(ax, made, _in_two_lines(mark.shade_label, _axes_inches(ax)[1]))
+    _add_colour_scale(ax, made, _in_two_lines(mark.shade_label, _axes_inches(ax)[1]))
     return True
 
 
-def _scale(ax: Any, made: Any, label: str = "") -> None:
+def _add_colour_scale(ax: Any, made: Any, label: str = "") -> None:
     """A colour scale as high as its axes and part of them, so that the axes of a figure are its panels."""
     bar = ax.figure.colorbar(made, cax=ax.inset_axes((1.03, 0, 0.04, 1)))
     bar.set_label(label, fontsize="small", parse_math=False)
@@ -366,8 +366,8 @@ def _segments(ax: Any, mark: Segments, panel: Panel, options: dict[str, Any]) ->
     return isinstance(mark.look, int) and first.size > 0
 
 
-def _words(ax: Any, mark: Words, panel: Panel, options: dict[str, Any]) -> bool:
-    said = _said(mark, panel)
+def _draw_words(ax: Any, mark: Words, panel: Panel, options: dict[str, Any]) -> bool:
+    said = _finite_words(mark, panel)
     look = {"va": "bottom", "fontweight": "bold"} if mark.look == "sign" else {"va": "center"}
     for x, y, text in [] if mark.beside else said:
         _write_beside(
@@ -376,7 +376,7 @@ def _words(ax: Any, mark: Words, panel: Panel, options: dict[str, Any]) -> bool:
     return bool(said)
 
 
-def _said(mark: Words, panel: Panel) -> list[tuple[float, float, str]]:
+def _finite_words(mark: Words, panel: Panel) -> list[tuple[float, float, str]]:
     x, y, texts = _finite_places(panel, [mark.x], [mark.y], np.array(mark.texts, dtype=object))
     return [each for each in zip(x.tolist(), y.tolist(), texts.tolist(), strict=True) if each[2]]
 
@@ -390,7 +390,15 @@ def _write_beside(ax: Any, text: str, place: tuple[float, float], offset: tuple[
 def _place_words(figure: Any, drawn: Sequence[tuple[Any, Any]]) -> None:
     """Put words beside their points, now that the axes have their places; what would cover another is left out."""
     waiting = [
-        (ax, [each for mark in panel.marks if isinstance(mark, Words) and mark.beside for each in _said(mark, panel)])
+        (
+            ax,
+            [
+                each
+                for mark in panel.marks
+                if isinstance(mark, Words) and mark.beside
+                for each in _finite_words(mark, panel)
+            ],
+        )
         for ax, panel in drawn
         if isinstance(panel, Panel)
     ]
@@ -417,7 +425,7 @@ def _place_words(figure: Any, drawn: Sequence[tuple[Any, Any]]) -> None:
                     made.remove()
 
 
-def _boxes(ax: Any, mark: Boxes, panel: Panel, options: dict[str, Any]) -> bool:
+def _draw_boxes(ax: Any, mark: Boxes, panel: Panel, options: dict[str, Any]) -> bool:
     middles = np.arange(len(mark.median)) + 0.5
     x, *values = _finite_places(panel, [middles], [mark.low, mark.first, mark.median, mark.third, mark.high])
     names = ("whislo", "q1", "med", "q3", "whishi")
@@ -436,13 +444,13 @@ def _cursor(ax: Any, mark: Cursor, panel: Panel, options: dict[str, Any]) -> boo
 
 
 _MARKS: dict[type, Callable[..., bool]] = {
-    Line: _line,
-    Band: _band,
+    Line: _draw_line,
+    Band: _draw_band,
     Bars: _bars,
-    Points: _points,
+    Points: _draw_points,
     Segments: _segments,
-    Words: _words,
-    Boxes: _boxes,
+    Words: _draw_words,
+    Boxes: _draw_boxes,
     Cursor: _cursor,
 }
 
@@ -451,7 +459,7 @@ def _is_long(names: Sequence[str]) -> bool:
     return any(len(name) > _LONGEST_LEFT for name in names)
 
 
-def _stack(ax: Any, stack: Stack) -> None:
+def _draw_stack(ax: Any, stack: Stack) -> None:
     """Names stand to the left of their bars, or above where they are long."""
     order, above = stack.all_terms, _is_long(stack.names)
     _set_axis(ax, "x", stack.axis)
@@ -471,7 +479,7 @@ def _stack(ax: Any, stack: Stack) -> None:
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(1, len(stack.names)) - 0.5, -0.8 if above else -0.5)
     if not order:
-        _nothing(ax)
+        _write_nothing_to_draw(ax)
 
 
 def _heatmap(ax: Any, heatmap: Heatmap) -> None:
@@ -482,7 +490,7 @@ def _heatmap(ax: Any, heatmap: Heatmap) -> None:
     ax.spines[:].set_visible(False)
     if not np.isfinite(values).any():
         ax.set(xticks=[], yticks=[])
-        return _nothing(ax)
+        return _write_nothing_to_draw(ax)
     colours: Any = import_module("matplotlib.colors")
     scale = colours.LinearSegmentedColormap.from_list("certcal", [ORANGE, "white", BLUE]).with_extremes(bad="0.85")
     image = ax.imshow(values, cmap=scale, vmin=-1, vmax=1, interpolation="nearest")
@@ -502,7 +510,7 @@ def _heatmap(ax: Any, heatmap: Heatmap) -> None:
     for axis, turn in ((ax.xaxis, 90 if any(len(name) > 5 for name in names) else 0), (ax.yaxis, 0)):
         axis.set_ticks(places, labels=[names[each] for each in places], parse_math=False, rotation=turn, fontsize=size)
     ax.tick_params(length=0)
-    _scale(ax, image)
+    _add_colour_scale(ax, image)
     return None
 
 
@@ -532,10 +540,10 @@ def _graph(ax: Any, graph: Graph) -> None:
     ax.set(xlim=(0, max(1.0, placed.width)), ylim=(rows - 0.5, -0.5))
     ax.set_axis_off()
     if not graph.names:
-        _nothing(ax)
+        _write_nothing_to_draw(ax)
 
 
-_WHOLE: dict[type, Callable[[Any, Any], None]] = {Stack: _stack, Heatmap: _heatmap, Graph: _graph}
+_WHOLE: dict[type, Callable[[Any, Any], None]] = {Stack: _draw_stack, Heatmap: _heatmap, Graph: _graph}
 _KINDS: dict[type, str] = {Band: "band", Bars: "area", Points: "points", Segments: "stroke"}
 
 
@@ -668,7 +676,7 @@ def legend_name(text: str, longest: int = _LONGEST) -> str:
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
-def _nothing(ax: Any) -> None:
+def _write_nothing_to_draw(ax: Any) -> None:
     look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small", "color": GREY, "zorder": 6}
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2}
     ax.text(0.5, 0.5, "nothing to draw", transform=ax.transAxes, bbox=box, **look)

@@ -126,7 +126,7 @@ def label(name: str, task: str | None = None) -> str:
 
 
 def row_label(row: Estimate, task: str | None = None) -> str:
-    """The same for a row, with its threshold if there is one.
+    """The label of a row, with its threshold if there is one.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def row_label(row: Estimate, task: str | None = None) -> str:
 
 
 def short_label(name: str, task: str | None = None) -> str:
-    """The same for a narrow column."""
+    """The label of a metric in a narrow column."""
     entry = entry_named(name, task)
     return label(name) if entry is None else entry.text("short", task)
 

@@ -52,7 +52,7 @@ def p_a_chart(
     up = (percent if in_percent else unit)("share with p_A ≥ p")
     up = up if draws is None else replace(up, high=1.13)  # room for the p that are marked
     if draws is None:
-        across, marks, scale = Axis(0.5, 1.0, ticks(0.5, 1), "p"), list[Mark](), _same
+        across, marks, scale = Axis(0.5, 1.0, ticks(0.5, 1), "p"), list[Mark](), _identity
     else:
         across, marks, scale = _by_radius(lines[0].distribution.sigma, draws)
     for line in lines:
@@ -67,7 +67,7 @@ def share_text(seen: PaDistribution, p: float, in_percent: bool = False) -> str:
     return low if low == high else f"{low} – {high}"
 
 
-def _same(p: float) -> float:
+def _identity(p: float) -> float:
     return p
 
 

@@ -84,16 +84,16 @@ def reliability_chart(
     accuracy, confidence = drawn.accuracy[used], drawn.mean_confidence[used]
     over = confidence > accuracy
     marks: list[Mark] = [
-        _bars(left, right, np.zeros(used.size), accuracy, "accuracy", words.rate),
-        _bars(left[over], right[over], accuracy[over], confidence[over], "over", f"gap, {words.over}"),
-        _bars(left[~over], right[~over], confidence[~over], accuracy[~over], "under", f"gap, {words.under}"),
+        _make_bars(left, right, np.zeros(used.size), accuracy, "accuracy", words.rate),
+        _make_bars(left[over], right[over], accuracy[over], confidence[over], "over", f"gap, {words.over}"),
+        _make_bars(left[~over], right[~over], confidence[~over], accuracy[~over], "under", f"gap, {words.under}"),
         ideal,
     ]
     if prepared.isotonic is not None:
         marks += band_marks(prepared.isotonic, "ink")
     elif lower is not None and upper is not None:
         ends = lower[used].tolist(), upper[used].tolist()
-        marks.append(whiskers(confidence.tolist(), *ends, _BAND_LABELS[prepared.band].format(_level(prepared))))
+        marks.append(whiskers(confidence.tolist(), *ends, _BAND_LABELS[prepared.band].format(_level_text(prepared))))
     if used.size <= _MOST_DOTS:
         marks.append(Points(confidence.tolist(), accuracy.tolist(), "ink", f"{words.mean} and {words.rate}"))
     if signs is not None and len(drawn.count) <= _MOST_SIGNS:
@@ -102,7 +102,7 @@ def reliability_chart(
         marks.append(Words(middles.tolist(), [1.0] * len(texts), texts, "sign"))
     own = counts(drawn.count.tolist()) if axis is None else axis
     floor = np.full(drawn.count.size, own.low)
-    below = _bars(drawn.edges[:-1], drawn.edges[1:], floor, drawn.count, "count", "samples per bin")
+    below = _make_bars(drawn.edges[:-1], drawn.edges[1:], floor, drawn.count, "count", "samples per bin")
     side = "upper" if relation == "at most" else "lower"
     error = f"{relation} {round_outward(prepared.ece, side)}" if relation else number(prepared.ece)
     facts = f"{name} {error}, {len(bins.count):,} bins, "
@@ -133,7 +133,7 @@ def beyond_sampling_error(prepared: Reliability, task: str | None = None) -> str
         return ""
     bins, beyond, words = prepared.table, prepared.beyond, wording(task)
     used = int(np.count_nonzero(bins.count))
-    facts = _BAND_LABELS[prepared.band].format(_level(prepared))
+    facts = _BAND_LABELS[prepared.band].format(_level_text(prepared))
     if prepared.band == "per-bin":
         facts += f", {(1 - prepared.level) * used:.2g} of them expected of a calibrated model"
     many = int(np.count_nonzero(beyond))
@@ -193,11 +193,11 @@ def band_marks(found: CalibrationBand, look: int | str = 0) -> list[Mark]:
     return [Band(twice.tolist(), np.repeat(lower, 2).tolist(), np.repeat(upper, 2).tolist(), look, label)]
 
 
-def _level(prepared: Reliability) -> str:
+def _level_text(prepared: Reliability) -> str:
     return percent_text(prepared.level)
 
 
-def _interval(lower: float, upper: float, digits: int) -> str:
+def _interval_text(lower: float, upper: float, digits: int) -> str:
     return f"{round_outward(lower, 'lower', digits)} – {round_outward(upper, 'upper', digits)}"
 
 
@@ -242,7 +242,7 @@ def bins_table(prepared: Reliability, title: str, *, signs: Any = None, task: st
         Column(wording(task).rate, "estimate"),
         Column("gap", "estimate"),
     ]
-    columns += [Column(f"{_level(prepared)} band", "interval")] * (lower is not None)
+    columns += [Column(f"{_level_text(prepared)} band", "interval")] * (lower is not None)
     columns += [Column("sign")] * (signs is not None)
     rows: list[list[Any]] = []
     for m in np.flatnonzero(bins.count).tolist():
@@ -250,14 +250,14 @@ def bins_table(prepared: Reliability, title: str, *, signs: Any = None, task: st
         row: list[Any] = [_bin(bins, m), int(bins.count[m]), confidence, accuracy]
         row.append(number(accuracy - confidence) + (" *" if beyond[m] else ""))
         if lower is not None and upper is not None:
-            row.append(_interval(lower[m], upper[m], 4))
+            row.append(_interval_text(lower[m], upper[m], 4))
         if signs is not None:
             row.append("+" if signs[m] > 0 else "−")
         rows.append(row)
     return Table(columns, rows, f"Bins: {title}{' (* beyond sampling error)' if beyond.any() else ''}")
 
 
-def _bars(left: Any, right: Any, start: Any, end: Any, look: str, label: str) -> Bars:
+def _make_bars(left: Any, right: Any, start: Any, end: Any, look: str, label: str) -> Bars:
     sides = [np.asarray(each).tolist() for each in (left, right, start, end)]
     return Bars(sides[0], sides[1], sides[2], sides[3], look, label)
 
@@ -281,14 +281,14 @@ def _text_bars(prepared: Reliability, words: Wording) -> TextBars:
             accuracy, confidence = float(bins.accuracy[m]), float(bins.mean_confidence[m])
             texts = [_gap(accuracy - confidence) + (" *" if beyond[m] else ""), f"{count:,}"]
             if lower is not None and upper is not None:
-                texts.append(_interval(lower[m], upper[m], 3))
+                texts.append(_interval_text(lower[m], upper[m], 3))
             rows.append((name, accuracy, confidence, texts))
         elif few:
             rows.append((name, None, None, ("", "0", "")[: 2 + banded]))
     hidden = len(bins.count) - len(rows)
     notes = [f"{hidden} empty bins are not shown"] * bool(hidden) + ["* beyond sampling error"] * bool(beyond.any())
     heads = (words.number, f"{words.rate} {{bar}}   {words.mean} {{mark}}", "gap", "samples")
-    return TextBars((*heads, *[f"{_level(prepared)} band"] * banded), rows, "; ".join(notes))
+    return TextBars((*heads, *[f"{_level_text(prepared)} band"] * banded), rows, "; ".join(notes))
 
 
 def _gap(gap: float) -> str:

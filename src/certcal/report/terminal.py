@@ -106,7 +106,7 @@ class _Page:
         """Pieces between which a head may be wrapped: not at no-break spaces."""
         return [self.clean(word) for word in text.split(" ")]
 
-    def clipped(self, text: str, most: int) -> str:
+    def clip_middle_of(self, text: str, most: int) -> str:
         """A text without its middle, for names often differ at their ends."""
         if cell_len(text) <= most:
             return text
@@ -126,7 +126,7 @@ class _Page:
         """A heading, unless it repeats the title above it."""
         return [self.line(text, "bold")] if text not in ("", title) else []
 
-    def aligned(self, rows: Sequence[Sequence[str]], *styles: str, gap: int = _GAP) -> list[RenderableType]:
+    def align_columns(self, rows: Sequence[Sequence[str]], *styles: str, gap: int = _GAP) -> list[RenderableType]:
         grid = Table.grid(padding=(0, gap, 0, 0))
         for style in styles:
             grid.add_column(style=style, overflow="fold")
@@ -134,8 +134,8 @@ class _Page:
             grid.add_row(*map(self.line, row))
         return [grid] if rows else []
 
-    def listed(self, items: Sequence[str], style: str = "") -> list[RenderableType]:
-        return self.aligned([("-", item) for item in items], style, style, gap=1)
+    def bullet_list(self, items: Sequence[str], style: str = "") -> list[RenderableType]:
+        return self.align_columns([("-", item) for item in items], style, style, gap=1)
 
     def report(self, report: document.Report) -> list[RenderableType]:
         parts = self.bold(report.title)
@@ -149,7 +149,7 @@ class _Page:
         parts += self.dim("; ".join(f"{name}: {report.about[name]}" for name in dict.fromkeys([*known, *report.about])))
         sections = [document.Section("", report.headline)]
         if self.full:
-            origin = [_reproducibility(report.provenance)] if report.provenance is not None else []
+            origin = [_reproducibility_facts(report.provenance)] if report.provenance is not None else []
             sections += [*report.sections, *report.appendix, *origin]
         else:  # tables of the appendix that are short enough for a terminal come first: numbers before pictures
             sections += [section for section in (*report.appendix, *report.sections) if section.brief]
@@ -176,18 +176,18 @@ class _Page:
             case document.Text(text, "code"):
                 return [Text(f"  {self.clean(line)}", no_wrap=True) for line in text.split("\n")]
             case document.Text(text, "warning"):
-                return self.aligned([("!", text)], "bold yellow", "yellow", gap=1)
+                return self.align_columns([("!", text)], "bold yellow", "yellow", gap=1)
             case document.Text(text, look):
                 return [self.line(text, "dim" if look == "note" else "")]
             case document.Listing():
                 left = len(block.items) - block.most
                 rest = f"{left:,} more {'is' if left == 1 else 'are'} in the JSON only." if left > 0 else ""
-                return [*self.listed(block.items[: block.most]), *self.dim(rest)]
+                return [*self.bullet_list(block.items[: block.most]), *self.dim(rest)]
             case document.Facts():
-                return [*self.bold(block.caption, title), *self.aligned(block.pairs, "dim", "")]
+                return [*self.bold(block.caption, title), *self.align_columns(block.pairs, "dim", "")]
             case document.KeyNumbers():
                 rows = [(each.name, each.text, "; ".join(each.remarks)) for each in block.numbers]
-                return [*self.aligned(rows, "", "bold", "dim"), *self.dim(block.note)]
+                return [*self.align_columns(rows, "", "bold", "dim"), *self.dim(block.note)]
             case document.Claim():
                 return self.claim(block, title)
             case document.Table():
@@ -207,18 +207,18 @@ class _Page:
     def claim(self, claim: document.Claim, title: str) -> list[RenderableType]:
         parts = [self.line(claim.sentence), *self.dim(claim.meaning if self.full else "", claim.probability)]
         if claim.assumptions:
-            parts += [*self.dim("Assumptions:"), *self.listed(claim.assumptions, "dim")]
+            parts += [*self.dim("Assumptions:"), *self.bullet_list(claim.assumptions, "dim")]
         if claim.settings and self.full:
             settings = [("", *pair) for pair in claim.settings.items()]
-            parts += [*self.dim("Settings:"), *self.aligned(settings, "", "dim", "dim")]
+            parts += [*self.dim("Settings:"), *self.align_columns(settings, "", "dim", "dim")]
         return parts if claim.terms is None else [*parts, _BLANK, *self.table(claim.terms, title)]
 
     def table(self, table: document.Table, title: str) -> list[RenderableType]:
         layout = _Layout(self, table)
-        shown, left_out = layout.chosen()
+        shown, left_out = layout.choose_columns()
         parts = self.bold(table.caption, title)
         for place, columns in enumerate(shown):
-            parts += [*([_BLANK] if place else []), layout.drawn(columns)]
+            parts += [*([_BLANK] if place else []), layout.draw_table(columns)]
         return [*parts, *self.left_out([table.columns[i].title for i in left_out]), *self.dim(table.rest, table.note)]
 
     def left_out(self, heads: Sequence[str]) -> list[RenderableType]:
@@ -245,15 +245,15 @@ class _Page:
         drawn = bars.head[1].replace("{bar}", self.signs.bar * 3).replace("{mark}", self.signs.mark)
         head = _wrap(self.words(drawn), room)
         grid = Table(box=None, show_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-        grid.add_column(Text(self.clipped(names[0], named)), width=named, vertical="bottom", overflow="fold")
+        grid.add_column(Text(self.clip_middle_of(names[0], named)), width=named, vertical="bottom", overflow="fold")
         grid.add_column(Text("\n".join(head)), width=room, vertical="bottom", overflow="fold")
         for text, size in zip(rows[0], sizes, strict=False):
             grid.add_column(Text(text), width=size, justify="right", vertical="bottom", overflow="fold")
         for name, (_, length, mark, _), texts in zip(names[1:], bars.rows, rows[1:], strict=True):
             bar = _bar(length, mark, room, self.signs)
-            shown = map(Text, (self.clipped(name, named), *texts[: len(sizes)]))
+            shown = map(Text, (self.clip_middle_of(name, named), *texts[: len(sizes)]))
             grid.add_row(next(shown), bar, *shown, style="" if bar else "dim")
-        grid.add_row("", _scale(room), style="dim")
+        grid.add_row("", _bar_ticks(room), style="dim")
         return [grid, *self.left_out(bars.head[2 + len(sizes) :]), *self.dim(bars.note)]
 
 
@@ -275,7 +275,7 @@ class _Layout:
         for i, column in enumerate(table.columns):
             words = page.words(column.title)
             if cell_len(" ".join(words)) > 3 * _NAME:
-                words = page.clipped(" ".join(words), 3 * _NAME).split(" ")
+                words = page.clip_middle_of(" ".join(words), 3 * _NAME).split(" ")
             head = next(w for w in range(max(map(cell_len, words)), 4 * _NAME) if len(_wrap(words, w)) <= 3)
             cells = max((cell_len(row[i]) for row in self.rows if not isinstance(row, str)), default=1)
             if i == 0 and headings:
@@ -291,7 +291,7 @@ class _Layout:
     def size(self, columns: Sequence[int]) -> int:
         return sum(self.least[i] + _GAP for i in columns) - 1
 
-    def chosen(self) -> tuple[list[list[int]], list[int]]:
+    def choose_columns(self) -> tuple[list[list[int]], list[int]]:
         """Columns of each table, and columns that are left out."""
         shown = list(range(len(self.least)))
         while self.table.fit == "drop" and self.size(shown) > self.width:
@@ -318,7 +318,7 @@ class _Layout:
             spare += less
         return widths
 
-    def drawn(self, columns: Sequence[int]) -> Table:
+    def draw_table(self, columns: Sequence[int]) -> Table:
         widths = self.widths(columns)
         grid = Table(box=self.page.signs.frame, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         heads = [_wrap(self.heads[i], widths[i]) for i in columns]
@@ -335,7 +335,7 @@ class _Layout:
                 continue
             name = indent + row[0]
             if not (self.table.columns[0].is_number or self.table.columns[0].wrap):
-                name = indent + self.page.clipped(row[0], widths[columns[0]] - len(indent))
+                name = indent + self.page.clip_middle_of(row[0], widths[columns[0]] - len(indent))
             strong = ["bold" if isinstance(cells[i], document.Strong) else "" for i in columns]
             grid.add_row(*map(Text, ["" if row[0] == above else name, *(row[i] for i in columns[1:])], strong))
             above = row[0]
@@ -375,7 +375,7 @@ def _bar(length: float | None, mark: float | None, room: int, signs: _Signs) -> 
     return bar.append(signs.mark, "bold").append(signs.beyond * (end - place - 1), "yellow")
 
 
-def _scale(room: int) -> str:
+def _bar_ticks(room: int) -> str:
     """Ticks at fifths of the bar, or only at its ends where they would touch."""
     cells = [" "] * room
     for fifth in range(6) if room >= 20 else (0, 5):
@@ -385,7 +385,7 @@ def _scale(room: int) -> str:
     return "".join(cells)
 
 
-def _reproducibility(provenance: Provenance) -> document.Section:
+def _reproducibility_facts(provenance: Provenance) -> document.Section:
     facts = [("created", provenance.created), *provenance.versions.items()]
     facts += [(f"seed, {name}", str(seed)) for name, seed in provenance.seeds.items()]
     facts += [(name, f"{size:,} bytes, SHA-256 {digest}") for name, size, digest in provenance.inputs]

@@ -134,7 +134,7 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
     about: Mapping[str, Any]
     """Further facts for machines: model, data, part, number of samples."""
     shape: tuple[int, ...]
-    """Of one input."""
+    """Shape of one input."""
     clean: AttackRow
     """Without an attack."""
     rows: tuple[AttackRow, ...]
@@ -148,7 +148,7 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
 
     @property
     def fingerprints(self) -> Mapping[str, str]:
-        """Of the model's weights, and of the samples that were attacked with their labels."""
+        """Fingerprints of the model's weights, and of the attacked samples with their labels."""
         return self.digests
 
     @property
@@ -215,7 +215,7 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
 
     @property
     def seeds(self) -> Mapping[str, int]:
-        """Of the noise."""
+        """Seed of the noise."""
         seed = self.conventions["seed"]
         smoothed = {} if self.conventions["sigma"] is None else {"noise of the smoothed classifier": seed}
         return smoothed | ({"random starts": seed} if "restarts" in self.conventions else {})

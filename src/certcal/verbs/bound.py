@@ -68,7 +68,7 @@ class BoundedGroup:
     """The bounds of all samples or of one group."""
 
     name: str
-    """Of the group; "all" for all samples."""
+    """Name of the group; "all" for all samples."""
     n: int
     """Number of samples."""
     bounds: Mapping[str, Bound]
@@ -86,7 +86,7 @@ class BoundedGroup:
         return found | ({"unproved": others} if others else {})
 
     def lines(self) -> Iterator[tuple[Any, ...]]:
-        """Of a table: every bound followed by its terms, then both sides at once."""
+        """Rows of a table: every bound followed by its terms, then both sides at once."""
         for name, bound in self.bounds.items():
             rest = bound.delta, bound.n
             yield name, None, bound.side, bound.value, bound.text, *rest, bound.statement
@@ -118,7 +118,7 @@ class Bounds(Result):
     about: Mapping[str, Any]
     """Further facts for machines: columns, kind, classes."""
     description: str
-    """The same in a line for people."""
+    """What was read, in a line for people."""
     whole: BoundedGroup
     """The bounds of all samples."""
     by: str | None
@@ -154,7 +154,7 @@ class Bounds(Result):
 
     @property
     def seeds(self) -> Mapping[str, int]:
-        """Of noise and folds."""
+        """Seed of noise and folds."""
         return {"noise and folds": self.conventions["seed"]}
 
     def claims(self) -> Sequence[Bound | TwoSidedBound | Estimate]:

@@ -73,9 +73,9 @@ class CertifiedAt:
     """What is certified at one radius, of all samples or of one group, by one kind of certificate."""
 
     radius: float | None
-    """Of the perturbations; None for a table without a column of radii."""
+    """Radius of the perturbations; None for a table without a column of radii."""
     group: str | None
-    """Of a table, or the kind of certificate where there are several; None for all samples."""
+    """Group of a table, or the kind of certificate where there are several; None for all samples."""
     summary: CertifiedSummary
     """What the intervals mean together."""
     certificates: Certificates | None = None
@@ -197,7 +197,7 @@ class Certification(Result):
     about: Mapping[str, Any]
     """Where the intervals come from, for machines: the columns of a table, or the run."""
     description: str
-    """The same in a line for people."""
+    """What was read, in a line for people."""
     lines: Sequence[CertifiedAt]
     """Per radius: all samples and then each group, or each kind of certificate."""
     by: str | None
@@ -205,9 +205,9 @@ class Certification(Result):
     conventions: Mapping[str, Any]
     """Bins, closed, delta and alpha, and how a run was certified."""
     place: int
-    """Of the headline's radius among ``radii``. It was fixed before looking: the largest that was asked for, or half of
-    sigma. A radius that the results chose would not do, because population bounds and certificates of some kinds have
-    an event for each radius."""
+    """Place of the headline's radius among ``radii``. It was fixed before looking: the largest that was asked for, or
+    half of sigma. A radius that the results chose would not do, because population bounds and certificates of some
+    kinds have an event for each radius."""
     settings: CertifySettings
     """What was asked for."""
     counts: Counts | None = None
@@ -267,12 +267,12 @@ class Certification(Result):
 
     @property
     def seeds(self) -> Mapping[str, int]:
-        """Of the noise of a run."""
+        """Seed of the noise of a run."""
         return {} if self.manifest is None else {"noise of the run": self.manifest.seed}
 
     @property
     def fingerprints(self) -> Mapping[str, str]:
-        """Of the model and of the data of a run."""
+        """Fingerprints of the model and of the data of a run."""
         return {} if self.manifest is None else self.manifest.fingerprints
 
     def claims(self) -> Sequence[Any]:

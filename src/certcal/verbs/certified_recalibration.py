@@ -68,7 +68,7 @@ class CertifiedRecalibration(Recalibration):
     lines: tuple[JudgedMap, ...]
     """The identity first, then every map."""
     front: tuple[FrontPoint, ...]
-    """The same maps' clean against certified Brier scores."""
+    """Clean against certified Brier scores of the maps in ``lines``."""
     before: CertifiedSamples
     after: CertifiedSamples
     """Held-out samples as they are, and after the map that was asked for."""
@@ -106,7 +106,7 @@ class CertifiedRecalibration(Recalibration):
         return FrontPoint(CONSTANT, None, (None, None), (clean, float(np.average(worst, weights=shares))))
 
     def claims(self) -> Sequence[Any]:
-        """Of the map that was asked for, at the largest radius: the calibration error first."""
+        """Claims about the requested map at the largest radius, the calibration error first."""
         last = self.chosen.at[-1]
         worst = [ranges.worst or ranges.worst_all for ranges in map(last.summary.__getitem__, _WORST)]
         bound = last.summary.population or last.summary.population_all

@@ -79,13 +79,13 @@ class SampleSource:
     kind: str
     """"run", "intervals", "predictions" or "samples"."""
     name: str
-    """Of the file or folder, or what is in memory."""
+    """Name of the file or folder, or of what is in memory."""
     data: Any
     """What was given: a path, or an open run, table or samples."""
 
     @property
     def words(self) -> str:
-        """What it is."""
+        """The kind of source, in words."""
         return KINDS[self.kind]
 
 
@@ -299,7 +299,7 @@ def about_run(manifest: Manifest | None, counts: Counts, one: Certificates) -> d
 
 
 def describe_run(manifest: Manifest | None, counts: Counts, one: Certificates, *, several: bool = False) -> str:
-    """The same in a line for people; ``several`` kinds of certificates are not named."""
+    """A run in a line for people; ``several`` kinds of certificates are not named."""
     n, away = len(counts), one.n_abstained
     whole = "" if manifest is None or n == manifest.samples else f" of {manifest.samples:,}"
     noise = NOISE_NAMES[counts.noise]

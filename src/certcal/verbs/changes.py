@@ -72,12 +72,12 @@ class Change(PlainValues, keys="name old new difference interval"):
     """One number in two results."""
 
     name: str
-    """Of the metric or the bound's method."""
+    """Name of the metric or of the bound's method."""
     old: Estimate | Bound
     new: Estimate | Bound
     """The claims."""
     interval: Interval | None = None
-    """Of the difference; None without one."""
+    """Interval of the difference, if there is one."""
 
     @property
     def difference(self) -> float:
@@ -159,7 +159,7 @@ class ChangeComparison(Result):
 
     @property
     def seeds(self) -> Mapping[str, int]:
-        """Of resampling and of the bounds' split."""
+        """Seed of resampling and of the bounds' split."""
         return {"resampling and split": self.conventions["seed"]} if "seed" in self.conventions else {}
 
     @property
@@ -271,7 +271,7 @@ def _match_numbers(
 
 @dataclass(frozen=True, eq=False)
 class _ComparedTable:
-    """One of the two tables, read."""
+    """A table to compare, with its predictions and groups."""
 
     data: Any
     name: str

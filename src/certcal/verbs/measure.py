@@ -104,7 +104,7 @@ class MeasuredGroup(PlainValues, keys="n measurements=rows reliability effective
     """The measurements of all samples or of one group."""
 
     name: str
-    """Of the group; "all" for all samples."""
+    """Name of the group; "all" for all samples."""
     n: int
     """Number of samples."""
     rows: Sequence[Estimate]
@@ -112,7 +112,7 @@ class MeasuredGroup(PlainValues, keys="n measurements=rows reliability effective
     reliability: Reliability
     """The reliability diagram."""
     bounds: Sequence[Bound] = ()
-    """Of a group, if bounds were asked for: bounds that hold for all groups together, delta being shared."""
+    """Bounds of a group, if asked for: they hold for all groups together, delta being shared."""
     effective_n: float | None = None
     """Of weighted samples, how many of equal weight would say as much, (Σw)²/Σw² (Kish 1965); else None."""
 
@@ -140,7 +140,7 @@ class Measurement(Result):
     about: Mapping[str, Any]
     """Further facts for machines: task, kind, classes, columns."""
     description: str
-    """The same in a line for people."""
+    """What was read, in a line for people."""
     whole: MeasuredGroup
     """All samples."""
     by: str | None = None

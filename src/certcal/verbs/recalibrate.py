@@ -118,7 +118,7 @@ class Recalibration(Result):
     about: Mapping[str, Any]
     """Further facts for machines: columns, or the run."""
     description: str
-    """The same in a line for people."""
+    """What was read, in a line for people."""
     method: str
     """Name of the calibrator."""
     map: Any
@@ -146,7 +146,7 @@ class Recalibration(Result):
 
     @property
     def seeds(self) -> Mapping[str, int]:
-        """Of the split, and of the noise of a run."""
+        """Seeds of the split, and of the noise of a run."""
         noise = {"noise of the run": self.about["run"].get("seed")} if "run" in self.about else {}
         split = {"split of the samples": self.conventions["seed"]} if self.n_held_out else {}
         return {name: seed for name, seed in (split | noise).items() if seed is not None}

@@ -43,12 +43,12 @@ class RunSummary(Result):
 
     @property
     def seeds(self) -> Mapping[str, int]:
-        """Of the noise."""
+        """Seed of the noise."""
         return {"noise": self.run.manifest.seed}
 
     @property
     def fingerprints(self) -> Mapping[str, str]:
-        """Of the model and of the data that were sampled."""
+        """Fingerprints of the model and of the sampled data."""
         return self.run.manifest.fingerprints
 
     @property

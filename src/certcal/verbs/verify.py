@@ -249,7 +249,7 @@ class Verification(Result):
         return IntervalOrigin("deterministic", f"no noise; {self.sizes}", self.assumptions)
 
     def table(self) -> Any:
-        """The same as a pyarrow Table that says what the intervals rest on."""
+        """The intervals as a pyarrow Table that says what they rest on."""
         return columns_as_table(self.intervals(), {METADATA: self.origin.text})
 
     def to_bytes(self, form: str, **options: Any) -> bytes:

@@ -53,26 +53,26 @@ class Writer:
         self._level = self._level if level is None else level
         made: list[Child] = []
         for is_claim, members in groupby(blocks, lambda block: isinstance(block, Claim)):
-            written = [self._block(block) for block in members]
+            written = [self._block_element(block) for block in members]
             made.append(element("div", written, class_="cards") if is_claim else written)
         return join(made)
 
-    def _block(self, block: Block) -> Child:
+    def _block_element(self, block: Block) -> Child:
         match block:
             case Text():
-                return _text(block)
+                return _text_element(block)
             case Listing():
-                return _listing(block)
+                return _listing_element(block)
             case Facts():
-                return _facts(block)
+                return _facts_element(block)
             case KeyNumbers():
-                return _key_numbers(block)
+                return _key_numbers_element(block)
             case Claim():
-                return self._claim(block)
+                return self._claim_element(block)
             case Table():
-                return self._table(block)
+                return self._table_element(block)
             case Chart():
-                return self._chart(block)
+                return self._chart_element(block)
             case Figures():
                 return self._figures_of(block)
             case Choice():
@@ -82,16 +82,18 @@ class Writer:
             case _:
                 assert_never(block)
 
-    def _claim(self, claim: Claim) -> Raw:
+    def _claim_element(self, claim: Claim) -> Raw:
         kind = _KINDS.get(claim.kind, "estimate")
         relation = next((each for each in _RELATIONS if claim.value.startswith(each)), "")
         rests = claim.assumptions
         folded = len(rests) > _MOST_ASSUMPTIONS or sum(map(len, rests)) > _MOST_LETTERS
-        listed = join(element("p", "Assumptions", class_="caption"), _listing(Listing(rests))) if rests else None
+        listed = (
+            join(element("p", "Assumptions", class_="caption"), _listing_element(Listing(rests))) if rests else None
+        )
         parts = {
             "assumptions": listed if folded else None,
-            "terms": self._table(claim.terms) if claim.terms is not None else None,
-            "settings": _facts(Facts(list(claim.settings.items()), "Settings")) if claim.settings else None,
+            "terms": self._table_element(claim.terms) if claim.terms is not None else None,
+            "settings": _facts_element(Facts(list(claim.settings.items()), "Settings")) if claim.settings else None,
         }
         names = [name for name, part in parts.items() if part is not None]
         return element(
@@ -113,7 +115,7 @@ class Writer:
             class_=f"card {kind}",
         )
 
-    def _table(self, table: Table) -> Raw:
+    def _table_element(self, table: Table) -> Raw:
         key, frames = table.choice or ("", {})
         wide = len(table.columns)
 
@@ -157,12 +159,12 @@ class Writer:
             note(as_markup(table.note, SENTENCE)) if table.note else None,
         )
 
-    def _chart(self, chart: Chart, *, keys: bool = True) -> Raw:
+    def _chart_element(self, chart: Chart, *, keys: bool = True) -> Raw:
         key = f"figure-{next(self._figures)}"
         wide = chart.size in ("medium", "wide")
         pictures = [
             scrolling(each, f"{clip_middle(chart.title)} ({key.replace('-', ' ')}, part {part})") if wide else each
-            for part, each in enumerate(_pictures(key, chart), 1)
+            for part, each in enumerate(_pictures_of_chart(key, chart), 1)
         ]
         return element(
             "figure",
@@ -170,7 +172,9 @@ class Writer:
             pictures,
             _legends(chart) if keys else None,
             element("figcaption", as_markup(chart.caption, SENTENCE)) if chart.caption else None,
-            details("Numbers of this figure", self._table(chart.numbers)) if chart.numbers is not None else None,
+            details("Numbers of this figure", self._table_element(chart.numbers))
+            if chart.numbers is not None
+            else None,
             class_="wide" if wide or any(isinstance(each, Heatmap) for each in chart.panels) else None,
         )
 
@@ -182,7 +186,7 @@ class Writer:
         return join(
             element(
                 "div",
-                [self._chart(chart, keys=not once) for chart in figures.charts],
+                [self._chart_element(chart, keys=not once) for chart in figures.charts],
                 element("div", self.blocks(figures.beside)) if figures.beside else None,
                 class_="figures small" if small else "figures",
             ),
@@ -223,7 +227,7 @@ def _choices(blocks: Iterable[Block]) -> Iterator[Choice]:
             yield from _choices(block.blocks if isinstance(block, Details) else block.beside)
 
 
-def _pictures(key: str, chart: Chart) -> Iterator[Raw]:
+def _pictures_of_chart(key: str, chart: Chart) -> Iterator[Raw]:
     """Panels that follow each other are one picture; everything else is a picture of its own."""
     part = count(1)
     for is_panel, members in groupby(chart.panels, lambda each: isinstance(each, Panel)):
@@ -309,14 +313,14 @@ def _cell(column: Column, cell: Cell, scope: str | None) -> Raw:
     return element("th" if heads else "td", content, scope=scope if heads else None, class_=kind)
 
 
-def _text(block: Text) -> Raw:
+def _text_element(block: Text) -> Raw:
     if block.look == "code":
         return element("pre", element("code", unbroken(clip_middle(block.text, 2 * SENTENCE))), tabindex=0)
     kind = block.look if block.look in ("note", "warning") else None
     return element("p", as_markup(block.text, 2 * SENTENCE), class_=kind)
 
 
-def _listing(block: Listing) -> Raw:
+def _listing_element(block: Listing) -> Raw:
     rest = len(block.items) - block.most
     return join(
         element(
@@ -326,7 +330,7 @@ def _listing(block: Listing) -> Raw:
     )
 
 
-def _facts(block: Facts) -> Raw:
+def _facts_element(block: Facts) -> Raw:
     return join(
         element("p", as_markup(block.caption, 600), class_="caption") if block.caption else None,
         definition_list(
@@ -335,7 +339,7 @@ def _facts(block: Facts) -> Raw:
     )
 
 
-def _key_numbers(block: KeyNumbers) -> Raw:
+def _key_numbers_element(block: KeyNumbers) -> Raw:
     return join(
         element(
             "dl",

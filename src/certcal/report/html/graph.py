@@ -27,7 +27,7 @@ def graph_picture(key: str, title: str, description: str, graph: Graph) -> Raw:
     rows: list[tuple[float, float]] = []
     top = _TOP
     for row in placed.rows:
-        height = _HIGH if any(len(_lines(name)) > 1 for name in row) else _LOW
+        height = _HIGH if any(len(_wrap_name(name)) > 1 for name in row) else _LOW
         rows.append((top, height))
         top += height + _DOWN
     unit = (width - 2.0) / max(placed.width, _MOST)
@@ -36,7 +36,7 @@ def graph_picture(key: str, title: str, description: str, graph: Graph) -> Raw:
     for edge, way in placed.ways.items():
         marks += _arrow([(left + unit * x, rows[row]) for x, row in way], _EDGES.get(looks[edge], "edge"))
     for name, (x, row) in placed.middles.items():
-        marks.append(_box(name, left + unit * x, rows[row], unit - _GAP, on_top=name in graph.top))
+        marks.append(_box_element(name, left + unit * x, rows[row], unit - _GAP, on_top=name in graph.top))
     return picture(key, title, description, marks, height=sum(rows[-1]) + _TOP if rows else 40)
 
 
@@ -51,13 +51,13 @@ def _sample(look: str) -> Raw:
     return sample(element("path", class_=_EDGES.get(look, "edge"), d="M1 7H27"))
 
 
-def _lines(name: str) -> list[str]:
+def _wrap_name(name: str) -> list[str]:
     return textwrap.wrap(clip_middle(name), _LETTERS, max_lines=_LINES, placeholder="…") or [" "]
 
 
-def _box(name: str, x: float, place: tuple[float, float], width: float, *, on_top: bool) -> Raw:
+def _box_element(name: str, x: float, place: tuple[float, float], width: float, *, on_top: bool) -> Raw:
     top, height = place
-    lines = _lines(name)
+    lines = _wrap_name(name)
     first = top + height / 2 + 4 - 8 * (len(lines) - 1)
     return element(
         "g",

@@ -35,14 +35,16 @@ def heatmap_picture(key: str, title: str, description: str, heatmap: Heatmap) ->
         return element("p", f"{len(names):,} columns are too many to draw; the JSON has the numbers.")
     label = f"{clip_middle(title)} ({key.replace('-', ' ')})"
     if len(names) <= _MOST_WRITTEN:
-        return join(scrolling(_table(names, values, description, key=key, coloured=True), label), _scale())
+        return join(
+            scrolling(_table_of_cells(names, values, description, key=key, coloured=True), label), _colour_scale()
+        )
     pointed = element(
         "p", "Point at a cell to read it.", class_="note", data_said=key, data_needs_script=True, hidden=True
     )
-    numbers = _table(names, values, "Each pair once.", key=key)
+    numbers = _table_of_cells(names, values, "Each pair once.", key=key)
     return join(
         scrolling(_picture(key, title, description, names, values), label),
-        _scale(),
+        _colour_scale(),
         pointed,
         note("Lines separate groups of columns whose names differ only in a number."),
         details("Numbers of this figure", scrolling(numbers, f"Numbers of {label}")),
@@ -61,7 +63,7 @@ def _cell_text(value: float) -> str:
     return "" if math.isnan(value) else minus(f"{round(value, 2) + 0.0:.2f}")
 
 
-def _scale() -> Raw:
+def _colour_scale() -> Raw:
     steps = [value / _STEPS for value in range(-_STEPS, _STEPS + 1)]
     cells = [element("path", class_=f"cell {_shade(value)}", d=f"M{place} .5h1") for place, value in enumerate(steps)]
     dashes = element("path", class_="dash", d="".join(f"M{place}.3 .5h.4" for place in range(_STEPS)))
@@ -74,7 +76,7 @@ def _scale() -> Raw:
     )
 
 
-def _table(
+def _table_of_cells(
     names: Sequence[str], values: Sequence[Sequence[float]], caption: str, *, key: str, coloured: bool = False
 ) -> Raw:
     """All cells as a table; without colours only one of each pair, since the two are the same."""
@@ -104,7 +106,7 @@ def _table(
 def _picture(key: str, title: str, description: str, names: Sequence[str], values: Sequence[Sequence[float]]) -> Raw:
     count = len(values)
     size = "medium" if count <= _MOST_MEDIUM else "wide"
-    blocks = _blocks(names)
+    blocks = _blocks_of_names(names)
     margin = round(22 + 7.2 * min(_LABEL, max(len(name) for name, _, _ in blocks)))
     cell = (WIDTHS[size] - margin - 10) / count
     side = coordinate(count * cell)
@@ -145,7 +147,7 @@ def _runs(values: Sequence[Sequence[float]]) -> dict[str, str]:
     return {**found, "dash": "".join(dashes)} if dashes else found
 
 
-def _blocks(names: Sequence[str]) -> list[tuple[str, int, int]]:
+def _blocks_of_names(names: Sequence[str]) -> list[tuple[str, int, int]]:
     """Neighbours whose names differ in a number at their end only, as a name with its first and its last place."""
     found: list[tuple[str, int, int]] = []
     for name, members in groupby(names, lambda name: _NUMBERED.sub("", name) or name):
@@ -157,7 +159,7 @@ def _blocks(names: Sequence[str]) -> list[tuple[str, int, int]]:
 def _labels(blocks: Sequence[tuple[str, int, int]], cell: float, margin: int) -> list[Raw]:
     """Names of the blocks to the left and above, moved apart where they would cover each other."""
     middles = [margin + cell * (start + stop) / 2 for _, start, stop in blocks]
-    places = _apart(middles, margin + 4, margin + cell * blocks[-1][2] - 4)
+    places = _move_apart(middles, margin + 4, margin + cell * blocks[-1][2] - 4)
     edge = margin - 2
     made: list[Raw] = []
     for (name, _, _), middle, place in zip(blocks, middles, places, strict=False):
@@ -172,7 +174,7 @@ def _labels(blocks: Sequence[tuple[str, int, int]], cell: float, margin: int) ->
     return made
 
 
-def _apart(places: Sequence[float], low: float, high: float) -> list[float]:
+def _move_apart(places: Sequence[float], low: float, high: float) -> list[float]:
     """Places near the given ones, in their order, that are far enough apart; none where there is no room."""
     if _GAP * (len(places) - 1) > high - low:
         return []

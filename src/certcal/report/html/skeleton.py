@@ -41,10 +41,10 @@ def page(report: Report) -> str:
     >>> "<title>&lt;b&gt;</title>" in made, r'{"name":"\u003c/script\u003e"}' in made
     (True, True)
     """
-    kept, missing = _data_in_page(report)
+    kept, missing = _json_for_page(report)
     style, script = _resource("style.css"), _resource("script.js")
     policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
+        f"default-src 'none'; style-src '{_csp_hash(style)}'; script-src '{_csp_hash(script)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     head = join(
@@ -60,7 +60,7 @@ def page(report: Report) -> str:
     body = join(
         element("a", "Skip to the content", href="#content", class_="skip"),
         _patterns(),
-        _content(report, missing),
+        _page_content(report, missing),
         element(
             "footer",
             element("p", f"Created with certcal {certcal.__version__}. This page loads nothing from the network."),
@@ -91,7 +91,7 @@ def notebook_frame(report: Report) -> str:
     )
 
 
-def _content(report: Report, missing: str) -> Raw:
+def _page_content(report: Report, missing: str) -> Raw:
     every = (Section("", report.headline), *report.sections, *report.appendix)
     writer = Writer(block for section in every for block in section.blocks)
     sections = [each for each in report.sections if not each.folded]
@@ -103,7 +103,7 @@ def _content(report: Report, missing: str) -> Raw:
         element(
             "header",
             element("h1", as_markup(report.title)),
-            _verdict(report.verdict) if report.verdict is not None else None,
+            _verdict_element(report.verdict) if report.verdict is not None else None,
             class_="page-header",
         ),
         element(
@@ -141,7 +141,7 @@ def _content(report: Report, missing: str) -> Raw:
             )
             if appendix
             else None,
-            _section("reproducibility", "Reproducibility", _reproducibility(report.provenance, missing)),
+            _section("reproducibility", "Reproducibility", _reproducibility_section(report.provenance, missing)),
             id="content",
             tabindex="-1",
         ),
@@ -163,7 +163,7 @@ def _addresses(sections: Sequence[Section]) -> list[str]:
     return found
 
 
-def _verdict(verdict: Verdict) -> Raw:
+def _verdict_element(verdict: Verdict) -> Raw:
     """Every requirement with its sign, those that are not met first; of very many the first ones."""
     lines = [_judgement_line(line) for line in verdict.lines[:_MOST_JUDGED]]
     left = len(verdict.lines) - len(lines)
@@ -187,12 +187,12 @@ def _about_line(report: Report) -> Raw | None:
     pairs += [("Source", as_markup(report.source))] if report.source else []
     pairs += [("Contents", as_markup(report.description, 400))] if report.description else []
     if report.provenance is not None and report.provenance.created:
-        pairs.append(("Created", _moment(report.provenance.created)))
+        pairs.append(("Created", _time_element(report.provenance.created)))
     lines = [element("div", element("dt", name), element("dd", text)) for name, text in pairs]
     return element("dl", lines, class_="about") if lines else None
 
 
-def _moment(created: str) -> Raw:
+def _time_element(created: str) -> Raw:
     """A point in time for people, and for machines as it was given."""
     try:
         moment = datetime.fromisoformat(created)
@@ -203,7 +203,7 @@ def _moment(created: str) -> Raw:
     return element("time", words, datetime=created)
 
 
-def _command(command: str) -> Raw:
+def _command_element(command: str) -> Raw:
     said = clip_middle(command, _LONGEST_COMMAND)
     whole = visible(said) == command
     copy = element("button", "Copy", type="button", data_copy="command", data_needs_script=True, hidden=True)
@@ -220,7 +220,7 @@ def _command(command: str) -> Raw:
     )
 
 
-def _reproducibility(provenance: Provenance | None, missing: str) -> Raw:
+def _reproducibility_section(provenance: Provenance | None, missing: str) -> Raw:
     made = Provenance(versions={"certcal": certcal.__version__}) if provenance is None else provenance
     facts: list[tuple[Child, Child]] = [
         (name, as_markup(", ".join(f"{each} {value}" for each, value in values.items()), SENTENCE))
@@ -237,7 +237,9 @@ def _reproducibility(provenance: Provenance | None, missing: str) -> Raw:
     ]
     command = made.command_line
     return join(
-        _command(command) if command is not None else element("p", "No command was recorded; created from Python."),
+        _command_element(command)
+        if command is not None
+        else element("p", "No command was recorded; created from Python."),
         definition_list(facts, class_="facts") if facts else None,
         scrolling(table(["file", "bytes", "SHA-256"], inputs, "Input files", numeric=(1,)), "Input files")
         if inputs
@@ -261,7 +263,7 @@ def _reproducibility(provenance: Provenance | None, missing: str) -> Raw:
     )
 
 
-def _data_in_page(report: Report) -> tuple[str, str]:
+def _json_for_page(report: Report) -> tuple[str, str]:
     """The text of the numbers that stays in the page, and a sentence about what was left out."""
     more: dict[str, Any] = {} if report.provenance is None else {"provenance": report.provenance.to_dict()}
     if report.verdict is not None:
@@ -287,7 +289,7 @@ def _resource(name: str) -> str:
     return files("certcal.report.html").joinpath(name).read_text("utf-8")
 
 
-def _digest(text: str) -> str:
+def _csp_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"
 
 

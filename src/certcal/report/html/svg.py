@@ -124,7 +124,7 @@ def panels_picture(key: str, title: str, description: str, panels: Sequence[Pane
         height = panel.height * (0.8 if size == "small" and panel.height > 100 else 1.0)
         frame = Frame(panel.x, panel.y, left, top, width - left - 16, height)
         drawn += [
-            _text(clip_end(panel.title, (width - left) / _WIDEST), left, top - 8 - 8 * signed, "total")
+            _text_element(clip_end(panel.title, (width - left) / _WIDEST), left, top - 8 - 8 * signed, "total")
             if panel.title
             else None,
             _axes(frame),
@@ -132,7 +132,7 @@ def panels_picture(key: str, title: str, description: str, panels: Sequence[Pane
         ]
         bottom = frame.bottom
         if panel is panels[0] and not any(map(_is_drawn, (mark for each in panels for mark in each.marks))):
-            drawn.append(_text("nothing to draw", left + frame.width / 2, top + height * 0.3, "middle empty"))
+            drawn.append(_text_element("nothing to draw", left + frame.width / 2, top + height * 0.3, "middle empty"))
         if panel is panels[-1]:
             names, room = _x_axis(frame)
             drawn.append(names)
@@ -160,7 +160,7 @@ def _is_drawn(mark: Mark) -> bool:
     return any(map(math.isfinite, values))
 
 
-def _text(text: str, x: float, y: float, kind: str | None = None, turn: bool = False) -> Raw:
+def _text_element(text: str, x: float, y: float, kind: str | None = None, turn: bool = False) -> Raw:
     at = f"rotate(-90 {coordinate(x)} {coordinate(y)})" if turn else None
     return element("text", text, x=coordinate(x), y=coordinate(y), class_=kind, transform=at)
 
@@ -176,8 +176,11 @@ def _axes(frame: Frame) -> Raw:
     return join(
         _path("grid", (f"M{coordinate(frame.left)} {coordinate(frame.up(y))}H{right}" for y, _ in frame.y.ticks)),
         _path("axis", [f"M{coordinate(frame.left)} {coordinate(frame.bottom)}H{right}{ticks}"]),
-        [_text(clip_end(text, 12), frame.left - 7, frame.up(place) + 4, "end") for place, text in frame.y.ticks],
-        _text(
+        [
+            _text_element(clip_end(text, 12), frame.left - 7, frame.up(place) + 4, "end")
+            for place, text in frame.y.ticks
+        ],
+        _text_element(
             clip_end(frame.y.label, max(13, frame.height / _WIDEST)),
             12,
             frame.top + frame.height / 2,
@@ -197,15 +200,17 @@ def _x_axis(frame: Frame) -> tuple[Raw, float]:
     )
     room = 10 + LETTER * max(len(text) for _, text in ticks) if upright else 20.0 if ticks else 4.0
     texts = [
-        _text(text, x + 4, frame.bottom + 9, "end", turn=True)
+        _text_element(text, x + 4, frame.bottom + 9, "end", turn=True)
         if upright
-        else _text(text, x, frame.bottom + 18, "middle")
+        else _text_element(text, x, frame.bottom + 18, "middle")
         for x, text in ticks
     ]
     if not frame.x.label:
         return join(texts), room
     name = clip_end(frame.x.label, frame.width / _WIDEST)
-    return join(texts, _text(name, frame.left + frame.width / 2, frame.bottom + room + 17, "middle name")), room + 22
+    return join(
+        texts, _text_element(name, frame.left + frame.width / 2, frame.bottom + room + 17, "middle name")
+    ), room + 22
 
 
 def _colour(look: Look) -> str:
@@ -227,17 +232,17 @@ def _shape(look: Look) -> str:
 def _mark(mark: Mark, frame: Frame, beside: Sequence[Mark]) -> Child:
     match mark:
         case Line():
-            return _line(mark, frame)
+            return _line_path(mark, frame)
         case Band():
-            return _band(mark, frame)
+            return _band_path(mark, frame)
         case Bars():
             return _bars(frame, mark.left, mark.right, mark.start, mark.end, _area(mark.look))
         case Points():
-            return _points(mark, frame)
+            return _point_markers(mark, frame)
         case Segments():
             return _segments(frame, mark.ends, _stroke(mark.look))
         case Words():
-            return _beside(mark, frame, beside) if mark.beside else _words(mark, frame)
+            return _texts_beside_points(mark, frame, beside) if mark.beside else _texts_at_points(mark, frame)
         case Boxes():
             return _boxes(mark, frame)
         case Cursor():
@@ -255,7 +260,7 @@ def _mark(mark: Mark, frame: Frame, beside: Sequence[Mark]) -> Child:
             assert_never(mark)
 
 
-def _line(mark: Line, frame: Frame) -> Raw:
+def _line_path(mark: Line, frame: Frame) -> Raw:
     runs = frame.runs(mark.x, mark.y)
     pieces: list[str] = []
     for run in runs:
@@ -273,7 +278,7 @@ def _line(mark: Line, frame: Frame) -> Raw:
     return join(_path(stroke, pieces), _path(f"dot {_colour(mark.look)}", dots))
 
 
-def _band(mark: Band, frame: Frame) -> Raw:
+def _band_path(mark: Band, frame: Frame) -> Raw:
     pieces: list[str] = []
     run: list[tuple[float, float, float]] = []
     for x, low, high in [*zip(mark.x, mark.low, mark.high, strict=True), (math.nan, math.nan, math.nan)]:
@@ -321,7 +326,7 @@ def _boxes(mark: Boxes, frame: Frame) -> Raw:
     )
 
 
-def _points(mark: Points, frame: Frame) -> Child:
+def _point_markers(mark: Points, frame: Frame) -> Child:
     many = len(mark.x) > _MOST_NAMED
     shades = None if mark.shade is None else _shades(mark.shade)
     by_kind: dict[str, list[tuple[int, str]]] = {}
@@ -344,25 +349,25 @@ def _points(mark: Points, frame: Frame) -> Child:
     ]
 
 
-def _ends(values: Values) -> tuple[float, float]:
+def _finite_range(values: Values) -> tuple[float, float]:
     finite = [value for value in values if math.isfinite(value)]
     return (min(finite), max(finite)) if finite else (0.0, 0.0)
 
 
 def _shades(values: Values) -> list[int]:
     """A step for each value: equal parts of the way from the smallest to the largest."""
-    low, high = _ends(values)
+    low, high = _finite_range(values)
     return [
         min(_SHADES - 1, int(_SHADES * (value - low) / (high - low))) if math.isfinite(value) and high > low else 0
         for value in values
     ]
 
 
-def _words(mark: Words, frame: Frame) -> list[Raw]:
+def _texts_at_points(mark: Words, frame: Frame) -> list[Raw]:
     above, most = (6, 2) if mark.look in ("sign", "idle") else (-4, 20)
     kind = f"middle {mark.look if mark.look in _WORDS else 'label'}"
     return [
-        _text(clip_end(text, most), frame.across(x), frame.up(y) - above, kind)
+        _text_element(clip_end(text, most), frame.across(x), frame.up(y) - above, kind)
         for x, y, text in zip(mark.x, mark.y, mark.texts, strict=True)
         if text and math.isfinite(x) and math.isfinite(y)
     ]
@@ -372,7 +377,7 @@ def _words(mark: Words, frame: Frame) -> list[Raw]:
 _PLACES = ((8, 4, ""), (-8, 4, "end"), (0, -9, "middle"), (0, 18, "middle"), (8, -7, ""), (8, 15, ""), (-8, -7, "end"))
 
 
-def _beside(mark: Words, frame: Frame, marks: Sequence[Mark]) -> list[Raw]:
+def _texts_beside_points(mark: Words, frame: Frame, marks: Sequence[Mark]) -> list[Raw]:
     """Texts next to their points, most important first; one that would cover another or a marker is left out."""
     marked = [each for each in marks if isinstance(each, Points) or (isinstance(each, Line) and each.markers)]
     taken = [(x - 4, y - 4, x + 4, y + 4) for each in marked for run in frame.runs(each.x, each.y) for x, y in run]
@@ -390,7 +395,7 @@ def _beside(mark: Words, frame: Frame, marks: Sequence[Mark]) -> list[Raw]:
             inside = inside and frame.top - 6 < box[1] and box[3] < frame.bottom
             if inside and not any(_covers(box, other) for other in taken):
                 taken.append(box)
-                made.append(_text(text, x + dx, y + dy, f"{anchor} {kind}".strip()))
+                made.append(_text_element(text, x + dx, y + dy, f"{anchor} {kind}".strip()))
                 break
     return made
 
@@ -411,8 +416,8 @@ def stack_picture(key: str, title: str, description: str, stack: Stack) -> Raw:
         y, start = top + place * line, 0.0
         said = clip_end(total, 24)
         marks += [
-            _text(clip_end(name, (width - 34) / _WIDEST - len(said)), 10, y + 14),
-            _text(said, width - 14, y + 14, "end total"),
+            _text_element(clip_end(name, (width - 34) / _WIDEST - len(said)), 10, y + 14),
+            _text_element(said, width - 14, y + 14, "end total"),
         ]
         for term, value in parts.items():
             if not (math.isfinite(value) and value > 0):
@@ -440,7 +445,7 @@ def stack_legend(stack: Stack) -> list[tuple[Raw, str]]:
 
 def shade_legend(mark: Points) -> Raw:
     """What the shades of points mean."""
-    low, high = _ends(() if mark.shade is None else mark.shade)
+    low, high = _finite_range(() if mark.shade is None else mark.shade)
     edges = [low + (high - low) * step / _SHADES for step in range(_SHADES + 1)]
     steps = [
         element("li", sample(_path(f"point shade-{step}", ["M14 7h0"]), "spot"), f"{brief(start)} to {brief(stop)}")

@@ -38,14 +38,14 @@ def view(found: Result) -> Report:
     """The report of any answer, from what it declares."""
     return Report(
         found.question or f"What does this {type(found).__name__} say?",
-        flat(map(_blocks, found.answer())),
-        [Section(title, _blocks(part), brief=not isinstance(part, Curves)) for title, part in found.parts().items()],
-        [Section(title, _blocks(part)) for title, part in found.appendix().items()],
+        flat(map(_as_blocks, found.answer())),
+        [Section(title, _as_blocks(part), brief=not isinstance(part, Curves)) for title, part in found.parts().items()],
+        [Section(title, _as_blocks(part)) for title, part in found.appendix().items()],
         notes=getattr(found, "notes", ()),
     )
 
 
-def _blocks(content: Any) -> Blocks:
+def _as_blocks(content: Any) -> Blocks:
     match content:
         case None:
             return None
@@ -54,19 +54,23 @@ def _blocks(content: Any) -> Blocks:
         case str():
             return Text(content)
         case Curves():
-            return Figures([_lines(content, title) for title in content.charts])
+            return Figures([_chart_of_curves(content, title) for title in content.charts])
         case Mapping():
             named = cast("Mapping[str, Any]", content)
-            return _table(named) if any(isinstance(each, list) for each in named.values()) else Facts([*named.items()])
+            return (
+                _table_of_columns(named)
+                if any(isinstance(each, list) for each in named.values())
+                else Facts([*named.items()])
+            )
         case (claim, str(what), str(over)) if not isinstance(claim, str):
             return Claim.of(claim, what, over=over, settings=False)
         case tuple() | list():
-            return [_blocks(each) for each in cast("Sequence[Any]", content)]
+            return [_as_blocks(each) for each in cast("Sequence[Any]", content)]
         case _:
             return Claim.of(content, capital(content.name), over=f"on {counted(content.n, 'sample')}")
 
 
-def _table(columns: Mapping[str, Sequence[Any]]) -> Table:
+def _table_of_columns(columns: Mapping[str, Sequence[Any]]) -> Table:
     def kind(values: Sequence[Any]) -> str:
         known: set[type] = {type(value) for value in values if value is not None}
         return "count" if known == {int} else "estimate" if known and known <= {int, float} else "text"
@@ -75,7 +79,7 @@ def _table(columns: Mapping[str, Sequence[Any]]) -> Table:
     return Table(heads, list(zip(*columns.values(), strict=True)))
 
 
-def _lines(drawn: Curves, title: str) -> Chart:
+def _chart_of_curves(drawn: Curves, title: str) -> Chart:
     series = drawn.charts[title]
     said = " ".join(f"{name}: {values[-1]:.4f} at the last {drawn.x_label}." for name, values in series.items())
     return curves(title, drawn.x, series, x_label=drawn.x_label, y_label=title.lower(), description=said)
@@ -119,12 +123,12 @@ def _judged_first(headline: Sequence[Block], one: Judgement, own: Any) -> list[B
     first = next((block for block in headline if isinstance(block, Claim)), None)
     rest = [block for block in headline if block is not first]
     if first is None or own is not one.claim:
-        below = [] if first is None else [Text(f"{first.sentence} {_apart(one, own)}")]
+        below = [] if first is None else [Text(f"{first.sentence} {_why_numbers_differ(one, own)}")]
         return [Claim.judged(one), *below, *rest]
     return [first.judged_as(one), *rest]
 
 
-def _apart(one: Judgement, own: Any) -> str:
+def _why_numbers_differ(one: Judgement, own: Any) -> str:
     """Why a number below the one that was judged differs from it."""
     if own.name == one.claim.name:
         return "This is the same at other settings than those judged."

@@ -77,12 +77,12 @@ def view(found: Attack) -> Report:
         "How far can an attack move the confidences?",
         [replace(claim, sentence=reached, value=value), Text(" ".join(more))],
         [
-            Section("Key numbers", _key_numbers(found)),
+            Section("Key numbers", _key_numbers_of_attack(found)),
             Section("Attacks", _attacks_table(found), brief=True),
-            Section("Reliability diagrams", _diagrams(found), brief=True),
+            Section("Reliability diagrams", _diagrams_of_attacks(found), brief=True),
         ],
         [
-            Section("Attacker", [Listing(_attacker_notes(found)), _settings(found)]),
+            Section("Attacker", [Listing(_attacker_notes(found)), _settings_of_attack(found)]),
             Section("All metrics", _metrics(found)),
         ],
         "",
@@ -106,7 +106,7 @@ def _title(found: Attack, row: AttackRow) -> str:
     return row.name if row.attacked is None else f"{row.name}, {_within_text(found, row)}"
 
 
-def _key_numbers(found: Attack) -> KeyNumbers:
+def _key_numbers_of_attack(found: Attack) -> KeyNumbers:
     clean, strongest = found.clean, found.strongest
     before, after = (row["equal_mass_ece"] for row in (clean, strongest))
     kept = "before and after every attack" if not found.changed else "before"
@@ -138,7 +138,7 @@ def _attack_cells(row: AttackRow) -> list[Cell]:
     return [row.name, row.aim, *(float(row[name].value) for name in _COLUMNS)]
 
 
-def _diagrams(found: Attack) -> list[Block]:
+def _diagrams_of_attacks(found: Attack) -> list[Block]:
     first = [found.clean, found.strongest]
     others = [row for row in found if row is not found.strongest]
     drawn = [*first, *others[: MOST_DRAWN - 2]]
@@ -185,7 +185,7 @@ def _attacker_notes(found: Attack) -> list[str]:
     return said
 
 
-def _settings(found: Attack) -> Facts:
+def _settings_of_attack(found: Attack) -> Facts:
     given = {"model": found.about["model"], "data": found.about["data"], **found.conventions}
     return Facts([(name, str(value)) for name, value in given.items() if value is not None], "Settings")
 

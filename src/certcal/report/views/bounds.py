@@ -49,18 +49,18 @@ def view(found: Bounds) -> Report:
         [
             Section(
                 "Bounds for the population",
-                [_table(found), bound_blocks(named), two_sided_claim(found.interval, bounds)],
+                [_table_of_bounds(found), bound_blocks(named), two_sided_claim(found.interval, bounds)],
                 brief=True,
             ),
             Section("Published formula, not a bound", unproved, brief=True),
             Section("Groups", _group_table(found) if found.groups else None, brief=True),
         ],
         [claims_in_full(found.claims())],
-        notes=_notes(found),
+        notes=_notes_of_bounds(found),
     )
 
 
-def _notes(found: Bounds) -> list[str]:
+def _notes_of_bounds(found: Bounds) -> list[str]:
     level, groups = short_text(found.conventions["delta"], "upper"), len(found.groups)
     notes = ["Numbers are rounded in the safe direction. The true error can be above the binned one, never below it."]
     if found.conventions["joint"]:
@@ -102,7 +102,7 @@ def bound_claim(bound: Bound, meaning: str = CALIBRATION_ERROR) -> Claim:
     return Claim.of(bound, capital(bound.name), over=over, meaning=meaning)
 
 
-def _table(found: Bounds) -> Table:
+def _table_of_bounds(found: Bounds) -> Table:
     rows = [(bound_name(method), bound.name, _relation(bound)) for method, bound in found.bounds.items()]
     rows.append(("binned, both sides", found.interval.name, found.interval.text))
     return Table((Column("method"), Column("quantity"), Column("bound")), rows)
@@ -161,10 +161,10 @@ def terms_charts(bounds: Mapping[str, Bound], title: str = "Terms of the bounds"
             terms = set()
         groups[-1][name] = bound
         terms |= bound.terms.keys()
-    return [_stack(group, title) for group in groups]
+    return [_chart_of_terms(group, title) for group in groups]
 
 
-def _stack(bounds: Mapping[str, Bound], title: str) -> Chart:
+def _chart_of_terms(bounds: Mapping[str, Bound], title: str) -> Chart:
     sums = [math.fsum(bound.terms.values()) for bound in bounds.values()]
     axis = covering([*(bound.value for bound in bounds.values()), *sums], "value")
     said = "Each bar adds up the terms of one bound; the number at its end is the bound, rounded up."

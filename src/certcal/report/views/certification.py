@@ -97,20 +97,20 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
         else f"How wrong can the {information.of} be inside their intervals?",
         flat(
             [
-                _headline(found, one),
+                _headline_of_certification(found, one),
                 None if found.binary else Text(_beside_headline(one)),
                 None if one.summary.n_certified else Text(nothing),
                 map(Text, remarks),
             ]
         ),
         [
-            Section("Key numbers", _key_numbers(found, one)),
-            Section("Worst case", _worst(found, frames)),
+            Section("Key numbers", _key_numbers_of_radius(found, one)),
+            Section("Worst case", _worst_case_section(found, frames)),
             Section("ECE by radius", Figures(curves[:shown], BETWEEN) if curves else None, len(frames) > 3),
             Section("Information that survives the attack", Text(information.verdict_at(one.radius_text)), brief=True),
             Section("The certified Brier score, taken apart", _brier_parts(one), brief=True, folded=True),
             Section("Most influential samples", influential(found, one, images) if drawn else None),
-            Section("Bound for the population", _population(one), brief=True),
+            Section("Bound for the population", _population_section(one), brief=True),
         ],
         [
             Section("Certified values", values_by_radius(found, frames) if several else None, brief=True),
@@ -126,15 +126,15 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
                 at_radius("Claims in full", one), Listing([capital(in_full(claim)) for _, _, claim in one.claims()])
             ),
         ],
-        notes=_notes(found),
-        smaller=_smaller(found, frames),
+        notes=_notes_of_certification(found),
+        smaller=_smaller_documents(found, frames),
     )
 
 
 def charts(found: Certification) -> Sequence[Chart]:
     """Calibration errors by radius, a chart per group or kind; at a single radius, the worst case."""
     if len(found.radii) == 1:
-        return _diagrams(found, found.at(), None)
+        return _worst_case_diagrams(found, found.at(), None)
     groups = list(dict.fromkeys(line.group for line in found.lines))[:_MOST_GROUPS]
     parts = {group: [line for line in found.lines if line.group == group] for group in groups}
     return [_error_chart(found, lines, None, group or "") for group, lines in parts.items()]
@@ -158,7 +158,7 @@ def _beside_headline(one: CertifiedAt) -> str:
     return f"{said} The calibration error leaves the other {left:,} out." if left and one.of_certified else said
 
 
-def _headline(found: Certification, one: CertifiedAt) -> Claim:
+def _headline_of_certification(found: Certification, one: CertifiedAt) -> Claim:
     what = f"At radius {one.radius_text}, the calibration error" if one.radius_text else "The calibration error"
     if found.settings.accounting == "published":
         what += " (alpha as papers count it)"
@@ -167,18 +167,20 @@ def _headline(found: Certification, one: CertifiedAt) -> Claim:
         meaning = f"{CALIBRATION_ERROR} {radius}"
         return Claim.of(one.claim, f"{what} of the smoothed classifier", over=_over_samples(one), meaning=meaning)
     what += " where every certificate holds" if found.origin is not None and found.conventions["alpha"] else ""
-    made = Claim.of(one.headline, what, over=_over_samples(one), meaning=calibration_error(_task(found)))
+    made = Claim.of(
+        one.headline, what, over=_over_samples(one), meaning=calibration_error(_task_of_certification(found))
+    )
     made = replace(made, probability=_SCORES_INSIDE) if found.binary else made
     alpha = found.conventions["alpha"]
     each = f" Each interval may fail with probability {short_text(alpha, 'upper')}." if alpha else ""
     return replace(made, probability=f"{made.probability}{each}", assumptions=())  # its probability says the same
 
 
-def _task(found: Certification) -> str | None:
+def _task_of_certification(found: Certification) -> str | None:
     return "binary" if found.binary else None
 
 
-def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
+def _key_numbers_of_radius(found: Certification, one: CertifiedAt) -> KeyNumbers:
     summary, population = one.summary, one.population
     over = "certified samples" if summary.n_certified and not found.binary else "all samples"
     brier = summary["brier_score"].worst or summary["brier_score"].worst_all
@@ -202,7 +204,7 @@ def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
     return KeyNumbers(numbers, "" if found.counts is None else note)
 
 
-def _worst(found: Certification, frames: Sequence[int]) -> list[Block]:
+def _worst_case_section(found: Certification, frames: Sequence[int]) -> list[Block]:
     lines = [found.at(found.radii[place]) for place in frames]
     if not any(line.worst is not None for line in lines):
         return [Text("No sample is certified, so there is no worst case to draw.")]
@@ -212,7 +214,7 @@ def _worst(found: Certification, frames: Sequence[int]) -> list[Block]:
     states: list[list[Block]] = [
         [
             Text(_worst_case_sentence(found, line, each)),
-            *([Figures(_diagrams(found, line, axis))] if line.worst else []),
+            *([Figures(_worst_case_diagrams(found, line, axis))] if line.worst else []),
         ]
         for line, each in zip(lines, clean, strict=True)
     ]
@@ -231,8 +233,8 @@ def _worst_case_sentence(found: Certification, line: CertifiedAt, clean: Any) ->
     return f"{where}{said}" if where else capital(said)
 
 
-def _diagrams(found: Certification, line: CertifiedAt, axis: Any) -> list[Chart]:
-    task, words = _task(found), line.summary.information.of
+def _worst_case_diagrams(found: Certification, line: CertifiedAt, axis: Any) -> list[Chart]:
+    task, words = _task_of_certification(found), line.summary.information.of
     worst = reliability_chart(
         line.worst_bins,
         "Worst case",
@@ -263,7 +265,7 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
     lines = [found.at(found.radii[place]) for place in frames]
     slides = any(line.worst is not None for line in lines)
     cursor = Cursor(KEY, _places(lines), frames.index(found.place)) if slides else None
-    accuracy = _chart(
+    accuracy = _chart_by_radius(
         "Certified accuracy",
         lines,
         {"certified accuracy": [line.summary.accuracy for line in lines]},
@@ -272,10 +274,10 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
         _ACCURACY[found.counts is not None],
         TextBars(
             ("radius", "certified accuracy {bar}", "accuracy ≥", "ECE ≤"),
-            [(line.radius_text, line.summary.accuracy.value, None, _beside(line)) for line in lines],
+            [(line.radius_text, line.summary.accuracy.value, None, _accuracy_and_error(line)) for line in lines],
         ),
     )
-    everything = _chart(
+    everything = _chart_by_radius(
         "Calibration error (ECE), all samples",
         lines,
         {
@@ -288,7 +290,7 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
         cursor,
         "Samples that are not certified may have any confidence and be right or wrong.",
     )
-    brier = _chart(
+    brier = _chart_by_radius(
         "Brier score" if found.binary else "Brier score, certified samples",
         lines,
         {"Brier score": [line.summary["brier_score"].worst for line in lines]},
@@ -317,7 +319,7 @@ def _as_staircase(chart: Chart, lines: Sequence[CertifiedAt]) -> Chart:
     return replace(chart, panels=[replace(panel, marks=[made if mark is line else mark for mark in panel.marks])])
 
 
-def _beside(line: CertifiedAt) -> tuple[str, str]:
+def _accuracy_and_error(line: CertifiedAt) -> tuple[str, str]:
     return line.summary.accuracy.text, line.headline.text if line.of_certified else NOTHING
 
 
@@ -334,14 +336,14 @@ def _error_chart(found: Certification, lines: Sequence[CertifiedAt], cursor: Cur
     said = (
         "" if found.binary else "The certified samples become fewer as the radius grows, and the easier ones are left."
     )
-    return _chart(f"{title}: {group}" if group else title, lines, series, "upper", cursor, said)
+    return _chart_by_radius(f"{title}: {group}" if group else title, lines, series, "upper", cursor, said)
 
 
 def _places(lines: Sequence[CertifiedAt]) -> list[float]:
     return [0.0 if line.radius is None else line.radius for line in lines]
 
 
-def _chart(
+def _chart_by_radius(
     title: str,
     lines: Sequence[CertifiedAt],
     series: Mapping[str, Sequence[Any]],
@@ -402,7 +404,7 @@ def _brier_parts(one: CertifiedAt) -> Table | None:
     return Table((Column("part"), Column("side"), Column("value", "bound")), rows, note=note)
 
 
-def _population(one: CertifiedAt) -> list[Block]:
+def _population_section(one: CertifiedAt) -> list[Block]:
     summary, where = one.summary, f"At radius {one.radius_text}, the" if one.radius_text else "The"
     what = f"{where} calibration error in the population"
     over = "over certified samples" if summary.population is not None else "over all samples"
@@ -421,7 +423,7 @@ def _population(one: CertifiedAt) -> list[Block]:
 # --- small print, and numbers for machines -------------------------------------------------------------------------
 
 
-def _notes(found: Certification) -> list[str]:
+def _notes_of_certification(found: Certification) -> list[str]:
     from certcal.verbs.measure import BRACKETS
 
     given, lines = found.conventions, found.lines
@@ -465,7 +467,9 @@ def _notes(found: Certification) -> list[str]:
     return notes
 
 
-def _smaller(found: Certification, frames: Sequence[int]) -> list[Callable[[], tuple[str, Mapping[str, Any]]]]:
+def _smaller_documents(
+    found: Certification, frames: Sequence[int]
+) -> list[Callable[[], tuple[str, Mapping[str, Any]]]]:
     def few_radii() -> Mapping[str, Any]:
         kept = {found.radii[place] for place in frames}
         lines = [line.to_dict() for line in found.lines if line.radius in kept and (found.kinds or line.group is None)]

@@ -51,7 +51,7 @@ _DRAWN = {"gaussian": "Gaussian, drawn in floating point", "exact": "exact: disc
 def influential(found: Certification, one: CertifiedAt, images: Any) -> list[Block]:
     """The samples that add most to the worst case, with their images if there are any."""
     samples = found.influential(_INFLUENTIAL)
-    inputs, note = _pictures(found, images)
+    inputs, note = _check_images(found, images)
     if not samples or one.worst is None:
         return [Text(f"No sample is certified at radius {one.radius_text}, so none adds to a worst case.")]
     columns = [
@@ -73,7 +73,7 @@ def influential(found: Certification, one: CertifiedAt, images: Any) -> list[Blo
         row += [f"{each.votes:,} of {each.draws:,}", each.confidence, each.interval_text, each.witness]
         if inputs is not None:
             said = f"sample {each.index}: class {each.label}, predicted {each.predicted}"
-            row.insert(0, Picture(_shrunk(inputs[each.index // every]), said))
+            row.insert(0, Picture(_shrink_image(inputs[each.index // every]), said))
         rows.append([*row, each.contribution])
     said = (
         f"Contributions add up to {one.worst.text}, where every certificate holds. A sample adds most when it is wrong "
@@ -85,7 +85,7 @@ def influential(found: Certification, one: CertifiedAt, images: Any) -> list[Blo
     return [Text(said), first, *more]
 
 
-def _pictures(found: Certification, images: Any) -> tuple[Any, str]:
+def _check_images(found: Certification, images: Any) -> tuple[Any, str]:
     """Checked images, or what to say instead of them."""
     from certcal.smoothing import check_inputs
 
@@ -106,7 +106,7 @@ def _pictures(found: Certification, images: Any) -> tuple[Any, str]:
     )
 
 
-def _shrunk(values: Any) -> Any:
+def _shrink_image(values: Any) -> Any:
     """Fewer pixels of a large image; values of 0 to 1 as bytes, so that dark images stay dark."""
     channels_first = values.ndim == 3 and values.shape[0] in (1, 3)
     sides = values.shape[1:] if channels_first else values.shape[:2]

@@ -51,27 +51,27 @@ def view(found: ChangeComparison) -> Report:
     measured = found.kind == "estimates"
     return Report(
         "What changed?",
-        [_headline(found)],
+        [_headline_of_changes(found)],
         [
             Section("All numbers", changes_table(found), brief=True),
             Section("Groups", groups_table(found) if found.groups else None, brief=True),
-            Section("Bounds on the difference", _bounds(found), brief=True),
+            Section("Bounds on the difference", _claims_of_bounds(found), brief=True),
             Section("Reliability diagrams", diagrams(found) if measured else None),
-            Section("Differences", _chart(found) if found.rows else None, folded=True),
+            Section("Differences", _chart_of_changes(found) if found.rows else None, folded=True),
         ],
-        [Section("Definitions", definitions(estimates, _task(found)) if measured else None)],
+        [Section("Definitions", definitions(estimates, _task_of_tables(found)) if measured else None)],
         f"{found.old.source} → {found.new.source}",
         _description(found),
-        notes=_notes(found),
+        notes=_notes_of_changes(found),
     )
 
 
 def charts(found: ChangeComparison) -> Sequence[Chart]:
     """Both diagrams, or the numbers where there are none."""
-    return diagrams(found).charts if found.kind == "estimates" else [_chart(found)]
+    return diagrams(found).charts if found.kind == "estimates" else [_chart_of_changes(found)]
 
 
-def _level(levels: set[float]) -> str:
+def _interval_head(levels: set[float]) -> str:
     return f"{percent_text(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
@@ -83,26 +83,33 @@ def changes_table(found: ChangeComparison, names: tuple[str, str] = ("old", "new
     own = {row.new.interval.level for row in found.rows if isinstance(row.new, Estimate) and row.new.interval}
     apart = {row.interval.level for row in found.rows if row.interval is not None}
     for name in names:
-        columns += [Column(name, "estimate"), *([Column(_level(own), "interval", priority=2)] if spread else [])]
+        columns += [
+            Column(name, "estimate"),
+            *([Column(_interval_head(own), "interval", priority=2)] if spread else []),
+        ]
     columns += [Column("difference", "estimate")]
-    columns += [Column(_level(apart), "interval", priority=1)] if tested else []
+    columns += [Column(_interval_head(apart), "interval", priority=1)] if tested else []
     rows: Sequence[Sequence[Cell] | Heading]
     if found.kind == "bounds":
-        rows = [[bound_name(row.name), bins_text(row.old), *_cells(row, spread, tested)] for row in found.rows]
+        rows = [
+            [bound_name(row.name), bins_text(row.old), *_cells_of_change(row, spread, tested)] for row in found.rows
+        ]
     else:
         mine = {id(row.new): row for row in found.rows}
         estimates = [row.new for row in found.rows if isinstance(row.new, Estimate)]
-        rows = metric_rows(estimates, _task(found), lambda each: _cells(mine[id(each)], spread, tested))
+        rows = metric_rows(
+            estimates, _task_of_tables(found), lambda each: _cells_of_change(mine[id(each)], spread, tested)
+        )
     return Table(columns, rows, most=10_000)
 
 
-def _cells(row: Change, spread: bool, tested: bool) -> list[Cell]:
+def _cells_of_change(row: Change, spread: bool, tested: bool) -> list[Cell]:
     made: list[Cell] = []
     for each in (row.old, row.new):
         made.append(text_of(each) if isinstance(each, Estimate) else f"{SIGNS[each.side]} {each.text}")
         made += [interval(each) if isinstance(each, Estimate) else ""] if spread else []
     made.append(_difference(row))
-    return [*made, _spread(row)] if tested else made
+    return [*made, _interval_text(row)] if tested else made
 
 
 def _difference(row: Change) -> Cell:
@@ -112,17 +119,17 @@ def _difference(row: Change) -> Cell:
 def groups_table(found: ChangeComparison) -> Table:
     """A line per group: the differences of the metrics that tell most, each with its interval."""
     first = {row.name: row for row in reversed(found.rows)}
-    telling = [name for name in headlines(_task(found)) if name in first][:4] or list(first)[:4]
+    telling = [name for name in headlines(_task_of_tables(found)) if name in first][:4] or list(first)[:4]
     columns: dict[Any, Column] = {}
     for place, name in enumerate(telling):
         priority = place + 2 if place > 2 else 0
-        columns[name] = Column(short_label(name, _task(found)), "estimate", priority=priority)
+        columns[name] = Column(short_label(name, _task_of_tables(found)), "estimate", priority=priority)
         columns["interval", name] = Column("interval", "interval", priority=place + 2)
     lines: list[tuple[str, int, Mapping[Any, Cell]]] = []
     for group, members in (("all", found.rows), *found.groups.items()):
         by_name = {row.name: row for row in reversed(members)}
         cells: dict[Any, Cell] = {name: _difference(row) for name, row in by_name.items()}
-        cells |= {("interval", name): _spread(row) for name, row in by_name.items()}
+        cells |= {("interval", name): _interval_text(row) for name, row in by_name.items()}
         lines.append((group, members[0].new.n if members else 0, cells))
     return per_group(getattr(found.new, "by", None), columns, lines, "Differences per group: new minus old")
 
@@ -130,12 +137,12 @@ def groups_table(found: ChangeComparison) -> Table:
 def diagrams(found: ChangeComparison, names: tuple[str, str] = ("Old", "New")) -> Figures:
     """Both reliability diagrams beside each other."""
     parts = [getattr(each, "whole").reliability for each in (found.old, found.new)]  # noqa: B009
-    drawn = reliability_charts(dict(zip(names, parts, strict=True)), task=_task(found))
+    drawn = reliability_charts(dict(zip(names, parts, strict=True)), task=_task_of_tables(found))
     return Figures([replace(each, numbers=None, bars=None) for each in drawn])
 
 
-def _chart(found: ChangeComparison) -> Chart:
-    names = [f"{_label(found, row.name)} {bins_text(row.old)}".strip() for row in found.rows]
+def _chart_of_changes(found: ChangeComparison) -> Chart:
+    names = [f"{_label_of_number(found, row.name)} {bins_text(row.old)}".strip() for row in found.rows]
     places = [place + 0.5 for place in range(len(names))]
     old, new = ([float(getattr(row, side).value) for row in found.rows] for side in ("old", "new"))
     lowest = min([0.0, *(value for value in (*old, *new) if math.isfinite(value))])
@@ -147,23 +154,23 @@ def _chart(found: ChangeComparison) -> Chart:
     )
 
 
-def _task(found: ChangeComparison) -> str:
+def _task_of_tables(found: ChangeComparison) -> str:
     return str(found.new.about["task"])
 
 
-def _label(found: ChangeComparison, name: str) -> str:
-    return label(name, _task(found)) if found.kind == "estimates" else bound_name(name)
+def _label_of_number(found: ChangeComparison, name: str) -> str:
+    return label(name, _task_of_tables(found)) if found.kind == "estimates" else bound_name(name)
 
 
-def _bounds(found: ChangeComparison) -> list[Block]:
+def _claims_of_bounds(found: ChangeComparison) -> list[Block]:
     return [] if found.bounds is None else [two_sided_claim(both) for both in (found.bounds.binned, found.bounds.brier)]
 
 
-def _headline(found: ChangeComparison) -> Claim:
+def _headline_of_changes(found: ChangeComparison) -> Claim:
     row = found.headline
     if row is None:
         return Claim("Estimate", "The two have no number in common.")
-    name = label(row.name, _task(found)).split(" (")[0] if found.kind == "estimates" else row.new.name
+    name = label(row.name, _task_of_tables(found)).split(" (")[0] if found.kind == "estimates" else row.new.name
     old, new = (f"{relation_of(each)} {text_of(each)}".strip() for each in (row.old, row.new))
     sentence = f"{capital(name)} was {old} and is {new}: a difference of {_signed_value(row)}."
     if isinstance(row.old, Estimate) or isinstance(row.new, Estimate):
@@ -179,10 +186,10 @@ def difference_said(row: Change) -> str:
     if row.interval is None or row.changed is None:
         return "A difference of estimates, without an interval."
     shows = "It excludes 0." if row.changed else "It contains 0: the samples do not show a change."
-    return f"{percent_text(row.interval.level)} interval {_spread(row)}. {shows}"
+    return f"{percent_text(row.interval.level)} interval {_interval_text(row)}. {shows}"
 
 
-def _spread(row: Change) -> str:
+def _interval_text(row: Change) -> str:
     return "" if row.interval is None else between(row.interval.lower, row.interval.upper, _DIGITS)
 
 
@@ -206,7 +213,7 @@ def _description(found: ChangeComparison) -> str:
     return "; ".join((f"{sizes}, {given.why}", *([f"left out: {' and '.join(alone)}"] if alone else [])))
 
 
-def _notes(found: ChangeComparison) -> list[str]:
+def _notes_of_changes(found: ChangeComparison) -> list[str]:
     notes: list[str] = []
     if found.kind == "estimates" and any(row.interval is not None for row in found.rows):
         paired = found.pairing is not None and found.pairing.by is not None
@@ -215,5 +222,5 @@ def _notes(found: ChangeComparison) -> list[str]:
         notes.append(f"In bold: the {said} interval of the difference excludes 0, one number at a time.")
         notes.append(f"All: {_JOINT}" if not found.of_tables else f"{_MEANS.format(how=_HOW[paired])} {_JOINT}")
     if found.unmatched:
-        notes.append(f"Only in one of them: {', '.join(_label(found, name) for name in found.unmatched)}.")
+        notes.append(f"Only in one of them: {', '.join(_label_of_number(found, name) for name in found.unmatched)}.")
     return notes

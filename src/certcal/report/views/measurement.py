@@ -71,9 +71,9 @@ def view(found: Measurement) -> Report:
     curve = found.decision_curve
     return Report(
         f"How calibrated are the {words.number}s?",
-        [_headline(found)],
+        [_headline_of_measurement(found)],
         [
-            Section("Key numbers", _key_numbers(found)),
+            Section("Key numbers", _key_numbers_of_measurement(found)),
             Section("Reliability diagram", _with_numbers(diagram), brief=True),
             Section("Decision curve", None if curve is None else _with_numbers(decision_chart(curve))),
             Section(
@@ -87,9 +87,9 @@ def view(found: Measurement) -> Report:
             Section("Definitions", definitions(whole.rows, task)),
             claims_in_full(found.claims()),
         ],
-        notes=_notes(found),
-        smaller=_smaller(found),
-        data=_data_in_page(found),
+        notes=_notes_of_measurement(found),
+        smaller=_smaller_documents(found),
+        data=_document_for_page(found),
     )
 
 
@@ -101,7 +101,7 @@ def charts(found: Measurement) -> Sequence[Chart]:
     return [reliability_chart(part.reliability, title, task=found.task) for part, title in pairs]
 
 
-def _headline(found: Measurement) -> Claim:
+def _headline_of_measurement(found: Measurement) -> Claim:
     if found.bounds:
         return bound_claim(found.bounds[0], calibration_error(found.task))
     claim = found.headline
@@ -121,7 +121,7 @@ def _headline(found: Measurement) -> Claim:
     return replace(made, meaning=meaning)
 
 
-def _key_numbers(found: Measurement) -> KeyNumbers:
+def _key_numbers_of_measurement(found: Measurement) -> KeyNumbers:
     numbers = [KeyNumber("samples", f"{found.n:,}")]
     for name in _KEYS.get(found.task, _KEY):
         row = found.row_of(name)
@@ -176,13 +176,15 @@ def _comparison(found: Measurement) -> Table:
     columns: dict[Any, Column] = {}
     for place, row in enumerate(_telling_rows(found)):
         name = f"{short_label(row.name, found.task)} {bins_text(row)}".strip()
-        columns[_key(row)] = Column(name, "estimate", priority=place + 2 if place > 2 else 0)
+        columns[_key_of_row(row)] = Column(name, "estimate", priority=place + 2 if place > 2 else 0)
         if row is found.headline and row.interval is not None:
-            columns["interval", _key(row)] = Column(f"{percent_text(row.interval.level)} interval", "interval")
+            columns["interval", _key_of_row(row)] = Column(f"{percent_text(row.interval.level)} interval", "interval")
     lines: list[tuple[str, int, Mapping[Any, Cell]]] = []
     for group in (found.whole, *found.groups):
-        cells: dict[Any, Cell] = {_key(row): float(row.value) for row in group.rows}
-        lines.append((group.name, group.n, cells | {("interval", _key(row)): interval(row) for row in group.rows}))
+        cells: dict[Any, Cell] = {_key_of_row(row): float(row.value) for row in group.rows}
+        lines.append(
+            (group.name, group.n, cells | {("interval", _key_of_row(row)): interval(row) for row in group.rows})
+        )
     return per_group(found.by, columns, lines, "Estimates per group")
 
 
@@ -191,17 +193,17 @@ def _group_intervals(found: Measurement) -> list[Block]:
         return []
     columns = [Column("metric"), Column("bins", "count")]
     columns += [Column(group.name, "estimate") for group in (found.whole, *found.groups)]
-    by_key = [{_key(row): row for row in group.rows} for group in (found.whole, *found.groups)]
+    by_key = [{_key_of_row(row): row for row in group.rows} for group in (found.whole, *found.groups)]
     rows: list[list[Cell]] = []
     for row in found.whole.rows:
-        mine = [values.get(_key(row)) for values in by_key]
+        mine = [values.get(_key_of_row(row)) for values in by_key]
         name = row_label(row, found.task)
         rows.append([name, bins_text(row), *("" if each is None else float(each.value) for each in mine)])
         rows.append(["", "", *("" if each is None else interval(each) for each in mine)])
     return [Table(columns, rows, "Every metric per group, with intervals", fit="split", most=10_000)]
 
 
-def _key(row: Estimate) -> tuple[str, str]:
+def _key_of_row(row: Estimate) -> tuple[str, str]:
     return row.name, repr(sorted(row.settings.items()))
 
 
@@ -225,7 +227,7 @@ def _group_bounds(found: Measurement) -> Table | None:
     return per_group(found.by, columns, lines, "Bounds per group", note)
 
 
-def _notes(found: Measurement) -> list[str]:
+def _notes_of_measurement(found: Measurement) -> list[str]:
     given = found.conventions
     what = "Metrics are estimates" if found.bounds else "Estimates"
     said = [_two_classes_note(found)] if found.about.get("classes") == 2 else []
@@ -267,13 +269,13 @@ def _two_classes_note(found: Measurement) -> str:
     return _TWO_CLASSES.format(columns=f"{names[1]!r} as score and {columns['label']!r} as outcome")
 
 
-def _data_in_page(found: Measurement) -> Mapping[str, Any]:
+def _document_for_page(found: Measurement) -> Mapping[str, Any]:
     """Everything for machines, or less where the bins alone are too many for a page."""
     bins = sum(len(group.reliability.table.count) for group in (found.whole, *found.groups))
-    return found.to_dict() if bins <= _MOST_BINS_KEPT else _smaller(found)[0]()[1]
+    return found.to_dict() if bins <= _MOST_BINS_KEPT else _smaller_documents(found)[0]()[1]
 
 
-def _smaller(found: Measurement) -> list[Any]:
+def _smaller_documents(found: Measurement) -> list[Any]:
     def without_bins() -> Mapping[str, Any]:
         groups = [{"group": g.name, "n": g.n, "measurements": [row.to_dict() for row in g.rows]} for g in found.groups]
         return {**replace(found, groups=()).to_dict(), "groups": groups}

@@ -37,7 +37,7 @@ def view(found: Any) -> Report:
     given = found.conventions
     return Report(
         title,
-        [_headline(found)],
+        [_headline_after_map(found)],
         [
             Section("Before and after", changes_table(found.change, ("before", found.method)), brief=True),
             Section("Reliability diagrams", diagrams(found.change, ("Before", capital(found.method)))),
@@ -67,7 +67,7 @@ def _mapped_number(found: Recalibration) -> str:
     return wording(task_of(about.get("kind") or about.get("columns", {}).get("kind", "confidence"))).number
 
 
-def _headline(found: PredictionRecalibration) -> Claim:
+def _headline_after_map(found: PredictionRecalibration) -> Claim:
     before, after = (next(row for row in each.rows if row.name == "ece") for each in (found.before, found.after))
     over = f"on {counted(found.n_held_out, 'held-out sample')}; before, {number(before.value)}"
     made = Claim.of(after, "After the map, ECE", over=over, meaning=calibration_error(found.after.task), settings=False)

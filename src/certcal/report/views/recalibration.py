@@ -74,17 +74,20 @@ def view(found: CertifiedRecalibration) -> Report:
     ]
     return Report(
         "Which confidences survive an attack after recalibration?",
-        _headline(found),
+        _headline_of_recalibration(found),
         [
             Section("Before and after", _before_and_after(found), brief=True),
             Section("Map and trade-off", Figures(charts(found))),
-            Section("Worst case by radius" if len(found.radii) > 1 else "Worst case", _worst(found)),
+            Section("Worst case by radius" if len(found.radii) > 1 else "Worst case", _worst_case_section(found)),
             Section("All maps", _all_maps(found), brief=True, folded=True),
-            Section("Population", _population(found)),
+            Section("Population", _population_section(found)),
         ],
-        [Section("How the numbers were computed", _computed(found)), Section("Samples and settings", _facts(found))],
+        [
+            Section("How the numbers were computed", _definitions_section(found)),
+            Section("Samples and settings", _facts_of_recalibration(found)),
+        ],
         notes=notes,
-        smaller=_smaller(found),
+        smaller=_smaller_documents(found),
     )
 
 
@@ -104,7 +107,7 @@ def within(radius: str) -> str:
     return f"within radius {radius}" if radius else "inside the given intervals"
 
 
-def _headline(found: CertifiedRecalibration) -> list[Block]:
+def _headline_of_recalibration(found: CertifiedRecalibration) -> list[Block]:
     last = found.chosen.at[-1]
     kept = last.summary.n_certified
     over = f"{within(last.radius)} on {counted(kept, 'certified held-out sample')}"
@@ -247,19 +250,19 @@ def _coordinates(pairs: Iterable[tuple[float | None, float | None]]) -> tuple[li
     return [_or_nan(clean) for clean, _ in known], [_or_nan(worst) for _, worst in known]
 
 
-def _worst(found: CertifiedRecalibration) -> list[Block]:
+def _worst_case_section(found: CertifiedRecalibration) -> list[Block]:
     frames = frames_of(len(found.radii), len(found.radii) - 1, _MOST_FRAMES)
     pairs = [(found.identity.at[place], found.chosen.at[place]) for place in frames]
     if not any(after.summary.n_certified for _, after in pairs):
         return [Text("No held-out sample is certified, so there is no worst case to draw.")]
     worst = [at.summary["calibration_error"].worst for pair in pairs for at in pair]
     axis = shared_counts([None if each is None or each.attain is None else each.bins for each in worst])
-    states = [_state(found, pair, axis) for pair in pairs]
+    states = [_worst_case_at(found, pair, axis) for pair in pairs]
     names = [after.radius for _, after in pairs]
     return by_radius(_KEY, names, len(frames) - 1, states, len(found.radii))
 
 
-def _state(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt], axis: Axis) -> list[Block]:
+def _worst_case_at(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt], axis: Axis) -> list[Block]:
     before, after = pair
     if not after.summary.n_certified:
         return [Text(f"{capital(within(after.radius))} no held-out sample is certified, so there is nothing to draw.")]
@@ -328,7 +331,7 @@ def _maps_table(
     return Table(columns, rows, caption, f"{note} {more}".strip(), most=10_000)
 
 
-def _population(found: CertifiedRecalibration) -> list[Block]:
+def _population_section(found: CertifiedRecalibration) -> list[Block]:
     first, last = found.identity.at[-1].summary, found.chosen.at[-1].summary
     bounds = {
         "before": first.population or first.population_all,
@@ -347,7 +350,7 @@ def _population(found: CertifiedRecalibration) -> list[Block]:
     return [*made, Figures([numbers, *others]), Text(_SKILL, "note")]
 
 
-def _computed(found: CertifiedRecalibration) -> list[Block]:
+def _definitions_section(found: CertifiedRecalibration) -> list[Block]:
     last = found.chosen.at[-1]
     claims: list[tuple[str, Any, Sequence[str]]] = [
         (f"clean {each.name}", each, (definition(_METRICS[key]),)) for key, each in found.chosen.clean.items()
@@ -370,7 +373,7 @@ def _detail(name: str, claim: Any, remarks: Sequence[str]) -> Details:
     return Details(f"{capital(name)}: {block.value}", [block, *size, Facts([("Samples", f"{claim.n:,}")])])
 
 
-def _facts(found: CertifiedRecalibration) -> Facts:
+def _facts_of_recalibration(found: CertifiedRecalibration) -> Facts:
     radii = [
         f"{radius} (weight {weight:.3g})" if len(found.radii) > 1 else radius or "not given"
         for radius, weight in zip(found.radii, found.radius_weight, strict=True)
@@ -389,7 +392,7 @@ def _facts(found: CertifiedRecalibration) -> Facts:
     return Facts(facts)
 
 
-def _smaller(found: CertifiedRecalibration) -> list[Callable[[], tuple[str, Mapping[str, Any]]]]:
+def _smaller_documents(found: CertifiedRecalibration) -> list[Callable[[], tuple[str, Mapping[str, Any]]]]:
     def of_this_tradeoff() -> Mapping[str, Any]:
         document = without(found.to_dict(), "signs")
         return {**document, "lines": [each for each in document["lines"] if each["tradeoff"] in (None, found.tradeoff)]}

@@ -63,10 +63,10 @@ def view(found: Verification) -> Report:
         f"How wrong can the {one.summary.information.of} be inside the box?",
         [claim, bracket],
         [
-            Section("Key numbers", _key_numbers(found)),
+            Section("Key numbers", _key_numbers_of_verification(found)),
             Section(
                 "By size of the box",
-                [_table(found), Figures(charts(found), _GAP if found.settings.attack else "")],
+                [_table_of_multiples(found), Figures(charts(found), _GAP if found.settings.attack else "")],
                 brief=True,
             ),
         ],
@@ -124,7 +124,7 @@ def charts(found: Verification) -> Sequence[Chart]:
     return [Chart("Widths of the score intervals", said, [Panel(x_axis, high, made)])]
 
 
-def _key_numbers(found: Verification) -> KeyNumbers:
+def _key_numbers_of_verification(found: Verification) -> KeyNumbers:
     one = found.at()
     mean = float(found.correct.mean())
     numbers = [
@@ -140,7 +140,7 @@ def _key_numbers(found: Verification) -> KeyNumbers:
     return KeyNumbers(numbers, f"Box: {found.box.times(one.epsilon)}; multiple {short(one.epsilon)}.")
 
 
-def _table(found: Verification) -> Table:
+def _table_of_multiples(found: Verification) -> Table:
     def worst(key: str) -> Callable[[VerifiedAt], Cell]:
         return lambda line: line.summary[key].worst or line.summary[key].worst_all
 
