@@ -261,7 +261,7 @@ def choose(
     >>> found.at[0].by_error["ACT"].name, round(found.at[0].highest, 2)
     ('run 2', 1.0)
     """
-    given, notes = _on_the_same_samples(_runs(models), samples)
+    given, notes = _keep_common_samples(_read_runs(models), samples)
     base = next(iter(given)) if baseline is None else baseline
     if base not in given:
         raise InputError(f"{shortened(base)} is not one of {', '.join(given)}", argument="baseline")
@@ -275,8 +275,8 @@ def choose(
         for name, counts in runs.items():
             made = [certificates(counts, radius, alpha, confidence) for radius in radii]
             mean_radius = float(np.mean(np.where(made[0].correct, np.nan_to_num(made[0].radii), 0.0)))
-            found += [_certified(method, name, one, mean_radius, bins, closed) for one in made if one.n_certified]
-            constant[method, name] = _constant(made)
+            found += [_certify_model(method, name, one, mean_radius, bins, closed) for one in made if one.n_certified]
+            constant[method, name] = _constant_subset_brier(made)
             progress.advance(len(radii))
     if not found:
         raise InputError("no model certifies any sample at these radii", argument="radii", remedy="give smaller ones")
@@ -298,7 +298,7 @@ def choose(
         },
         len(next(iter(next(iter(given.values())).values()))),
         notes,
-        tuple(os.fspath(cast("str", one)) for own in models.values() for one in _several(own) if _is_path(one)),
+        tuple(os.fspath(cast("str", one)) for own in models.values() for one in _as_list(own) if _is_path(one)),
     )
 
 
@@ -324,7 +324,9 @@ def best_within(radius: float, methods: Sequence[str], models: Sequence[Certifie
     return ChosenAt(radius, highest, best("calibration_error"), best("brier_score"), pareto)
 
 
-def _certified(method: str, name: str, one: Certificates, mean_radius: float, bins: int, closed: str) -> CertifiedModel:
+def _certify_model(
+    method: str, name: str, one: Certificates, mean_radius: float, bins: int, closed: str
+) -> CertifiedModel:
     arrays = (one.lower, one.upper, one.correct)
     error = calibration_error(*arrays, bins, closed=closed, certified=one.certified)
     brier = brier_score(*arrays, certified=one.certified)
@@ -334,8 +336,8 @@ def _certified(method: str, name: str, one: Certificates, mean_radius: float, bi
     )
 
 
-def _constant(made: Sequence[Certificates]) -> tuple[int, tuple[float, ...]]:
-    """The Brier score at each radius over the samples certified at the largest, which are those certified at all."""
+def _constant_subset_brier(made: Sequence[Certificates]) -> tuple[int, tuple[float, ...]]:
+    """Number of samples certified at every radius, and their certified Brier score at each."""
     keep = np.logical_and.reduce([one.certified for one in made])
     if not keep.any():
         return 0, ()
@@ -347,18 +349,17 @@ def _is_path(each: Any) -> bool:
     return isinstance(each, str | os.PathLike)
 
 
-def _several(runs: Any) -> list[Any]:
+def _as_list(runs: Any) -> list[Any]:
     return list(runs) if isinstance(runs, list | tuple) else [runs]  # pyright: ignore
 
 
-def _runs(models: Any) -> dict[str, dict[str, Counts]]:
-    """Counts by method and name."""
+def _read_runs(models: Any) -> dict[str, dict[str, Counts]]:
     if not isinstance(models, Mapping) or not models:
         raise InputError("models is no mapping from methods to runs; pass such as {'AT': ['run1', 'run2']}")
     found: dict[str, dict[str, Counts]] = {}
     for method, runs in cast("Mapping[Any, Any]", models).items():
         own = found.setdefault(str(method), {})
-        for place, each in enumerate(_several(runs), 1):
+        for place, each in enumerate(_as_list(runs), 1):
             if _is_path(each):
                 path = Path(cast("str", each))
                 if not path.is_dir():
@@ -375,7 +376,7 @@ def _runs(models: Any) -> dict[str, dict[str, Counts]]:
     return found
 
 
-def _on_the_same_samples(
+def _keep_common_samples(
     given: Mapping[str, Mapping[str, Counts]], samples: str
 ) -> tuple[dict[str, dict[str, Counts]], tuple[str, ...]]:
     """Counts of samples that all runs have, and what was left out; runs on different ones are refused unless asked."""

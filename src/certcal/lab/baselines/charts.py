@@ -48,15 +48,21 @@ def admm_convergence(found: Baseline, *, run: int | None = None, exact: WorstCas
     >>> len(admm_convergence(found).panels)
     7
     """
-    history = _history(found, run, ("lagrangian", "relaxed", "projected", *_TERMS))
-    steps = _steps(len(history["lagrangian"]))
+    history = _history_of_run(found, run, ("lagrangian", "relaxed", "projected", *_TERMS))
+    steps = _steps_axis(len(history["lagrangian"]))
     relaxed = history["relaxed"]
     finite = relaxed[np.isfinite(relaxed)]
     largest = float(finite.max()) if finite.size else 0.0
     heights = [*relaxed.tolist(), *history["projected"].tolist(), *([] if exact is None else [exact.value])]
     errors: list[Mark] = [
-        Line(_along(relaxed), _finite(np.minimum(relaxed, 1.0)), 1, "relaxed", markers=False),
-        Line(_along(relaxed), _finite(history["projected"]), 0, "projected: feasible at every step", markers=False),
+        Line(_step_numbers(relaxed), _nan_if_infinite(np.minimum(relaxed, 1.0)), 1, "relaxed", markers=False),
+        Line(
+            _step_numbers(relaxed),
+            _nan_if_infinite(history["projected"]),
+            0,
+            "projected: feasible at every step",
+            markers=False,
+        ),
     ]
     if exact is not None:
         errors.append(Segments([(steps.low, exact.value, steps.high, exact.value)], "ideal", "exact worst case"))
@@ -88,8 +94,8 @@ def admm_constraints(found: Baseline, *, run: int | None = None) -> Chart:
     """
     norms = {"sum": "1-norm", "max": "∞-norm"}
     wanted = {f"{name}_distance_{norm}": (name, norm) for name in _CONSTRAINTS for norm in norms}
-    history = _history(found, run, tuple(wanted))
-    steps = _steps(len(next(iter(history.values()))))
+    history = _history_of_run(found, run, tuple(wanted))
+    steps = _steps_axis(len(next(iter(history.values()))))
     panels = [
         _panel(steps, history[key], f"{_CONSTRAINTS[name]}, {norms[norm]}", low=0.0)
         for key, (name, norm) in wanted.items()
@@ -117,7 +123,7 @@ def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
     >>> [panel.title for panel in chart.panels]
     ['step 0', 'step 9']
     """
-    history = _history(found, run, ("assignment",))
+    history = _history_of_run(found, run, ("assignment",))
     snapshots = history["assignment"]
     steps = found.history["assignment_step"].tolist()
     _, samples, bins = snapshots.shape
@@ -126,7 +132,7 @@ def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
     edges = [(float(sample * bins), 0.0, float(sample * bins), 1.0) for sample in range(1, samples)]
     panels: list[Panel] = []
     for step, entries in zip(steps, snapshots, strict=True):
-        heights = _finite(entries.reshape(-1))
+        heights = _nan_if_infinite(entries.reshape(-1))
         left = [place + 0.1 for place in range(len(heights))]
         marks: list[Mark] = [
             Segments(edges, "zero"),
@@ -137,8 +143,7 @@ def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
     return Chart("ADMM's assignments", _finiteness_sentence(history), panels, said, size="wide")
 
 
-def _history(found: Baseline, run: int | None, names: tuple[str, ...]) -> dict[str, Any]:
-    """Rows of the history that belong to one run."""
+def _history_of_run(found: Baseline, run: int | None, names: tuple[str, ...]) -> dict[str, Any]:
     missing = [name for name in names if name not in found.history]
     if missing:
         raise InputError(f"found has no {missing[0]!r} in its history; pass a result of admm(..., track=True)")
@@ -148,23 +153,23 @@ def _history(found: Baseline, run: int | None, names: tuple[str, ...]) -> dict[s
     return {name: found.history[name][chosen] for name in names}
 
 
-def _steps(count: int) -> Axis:
+def _steps_axis(count: int) -> Axis:
     return covering([float(max(count, 2))], "step")
 
 
-def _along(values: Any) -> list[float]:
+def _step_numbers(values: Any) -> list[float]:
     return [float(step) for step in range(1, len(values) + 1)]
 
 
-def _finite(values: Any) -> list[float]:
+def _nan_if_infinite(values: Any) -> list[float]:
     return np.where(np.isfinite(values), values, np.nan).tolist()
 
 
 def _panel(steps: Axis, values: Any, label: str, low: float | None = None) -> Panel:
-    heights = _finite(values)
+    heights = _nan_if_infinite(values)
     up = covering(heights, "", low=low)
     zero: list[Mark] = [Segments([(steps.low, 0.0, steps.high, 0.0)], "zero")] if up.low < 0 < up.high else []
-    return Panel(steps, up, [*zero, Line(_along(values), heights, 0, markers=len(heights) == 1)], 80, label)
+    return Panel(steps, up, [*zero, Line(_step_numbers(values), heights, 0, markers=len(heights) == 1)], 80, label)
 
 
 def _finiteness_sentence(history: Mapping[str, Any]) -> str:

@@ -73,7 +73,7 @@ def curve_charts(
         if up.low < 0 < up.high:
             marks.append(Segments([(across.low, 0.0, across.high, 0.0)], "zero"))
         for line in group:
-            marks.append(_line(line, radii, across))
+            marks.append(_accuracy_line(line, radii, across))
         said = " ".join(
             f"{line.name}: {line.texts[0]} at radius {near}, {line.texts[-1]} at radius {far}." for line in group
         )
@@ -81,7 +81,7 @@ def curve_charts(
     return made
 
 
-def _line(line: Curve, radii: Sequence[float], across: Axis) -> Line:
+def _accuracy_line(line: Curve, radii: Sequence[float], across: Axis) -> Line:
     """A staircase where all of it is known; otherwise markers, and a light line that leads from one to the next."""
     look, few = line.place % MOST_SERIES, len(radii) <= MOST_MARKED
     if line.steps is None:
@@ -129,7 +129,7 @@ def calibration_charts(found: Comparison) -> list[list[Chart]]:
     for title, _, _, of in _QUANTITIES:
         made: list[Chart] = []
         values = [_claim_value(of(summary)) for each in found.calibration for summary in each.summaries]
-        for where, own in _calibrated_together(found):
+        for where, own in _calibration_groups(found):
             lines = [
                 Curve(
                     found.names.index(each.family),
@@ -144,8 +144,8 @@ def calibration_charts(found: Comparison) -> list[list[Chart]]:
     return groups
 
 
-def _calibrated_together(found: Comparison) -> list[tuple[str, list[CertifiedCalibration]]]:
-    """What is drawn in one chart: all runs where no family has several, else those of each noise level; with words."""
+def _calibration_groups(found: Comparison) -> list[tuple[str, list[CertifiedCalibration]]]:
+    """Runs of one chart and their caption: all if no family has several, else those of each noise level."""
     if all(len(family.runs) == 1 for family in found.families):
         return [("", list(found.calibration))]
     parts = [(sigma, [each for each in found.calibration if each.sigma == sigma]) for sigma in found.sigmas]
@@ -165,7 +165,7 @@ def calibration(found: Comparison) -> list[Block]:
 def calibration_table(found: Comparison, noun: str) -> Table:
     """What is certified of confidences, by noise level and radius."""
     rows: list[Sequence[Cell] | Heading] = []
-    for where, own in _calibrated_together(found):
+    for where, own in _calibration_groups(found):
         for i, radius in enumerate(own[0].radii):
             rows.append(Heading(f"radius {short_text(radius, 'lower')}{where}"))
             rows += [_calibration_row(each, i) for each in own]

@@ -86,7 +86,7 @@ class Chance(PlainValues, kind="beyond chance", more="verdict sentence"):
     @property
     def where(self) -> str:
         """Who is higher for which p; empty where nothing is known."""
-        return " and ".join(self._spelled(each) for each in self.stretches)
+        return " and ".join(self._stretch_text(each) for each in self.stretches)
 
     @property
     def measure(self) -> str:
@@ -104,9 +104,9 @@ class Chance(PlainValues, kind="beyond chance", more="verdict sentence"):
         crossing = ", so neither is higher at every p" if self.verdict == NEITHER else ""
         return f"{self.measure}, {self.where} {beyond}{crossing}."
 
-    def _spelled(self, stretch: Stretch) -> str:
+    def _stretch_text(self, stretch: Stretch) -> str:
         other = self.second if stretch.ahead == self.first else self.first
-        return f"{stretch.ahead} is higher than {other} {_span(stretch)}"
+        return f"{stretch.ahead} is higher than {other} {_stretch_range(stretch)}"
 
 
 @names_wrong_types
@@ -141,7 +141,7 @@ def chance(
         Number of votes that each share is out of, for the sentence.
     """
     level = share(level, "level", "pass a probability between 0 and 1")
-    a, b = _bracket(values, "values"), _bracket(others, "others")
+    a, b = _check_bracket(values, "values"), _check_bracket(others, "others")
     same_length(values=a[0].size, others=b[0].size)
     where = np.unique(np.concatenate([*(each[each >= 0.5] for each in (*a, *b)), _BEGINNINGS, [1.0]]))
     spent = level / _TESTS
@@ -166,7 +166,7 @@ def _stretches_around_beginnings(name: str, passed: NDArray[np.bool_], where: ND
     return list(found)
 
 
-def _span(stretch: Stretch) -> str:
+def _stretch_range(stretch: Stretch) -> str:
     """The p of a stretch, no wider in print than it is."""
     stop = short_text(stretch.stop, "lower")
     if stretch.start > 0.5:  # a stretch that begins above a step begins with the next float
@@ -174,7 +174,7 @@ def _span(stretch: Stretch) -> str:
     return f"for p from 0.5 to {stop}" if stretch.stop > 0.5 else "at p = 0.5"
 
 
-def _bracket(values: Any, name: str) -> Values:
+def _check_bracket(values: Any, name: str) -> Values:
     ends = cast("tuple[Any, ...]", values) if isinstance(values, tuple) else (values, values)
     if len(ends) != 2:
         raise InputError(f"{name} has {len(ends)} arrays; pass one array, or the lowest and the highest that fit")
@@ -187,12 +187,14 @@ def _tails(ahead: NDArray[np.float64], behind: NDArray[np.float64], where: NDArr
     """P(Binomial(b + c, 1/2) >= b) at each p, rounded up; 1 where no pair differs."""
     from scipy.special import betainc
 
-    b, c = _alone(ahead, behind, where), _alone(behind, ahead, where)
+    b, c = _count_only_ahead(ahead, behind, where), _count_only_ahead(behind, ahead, where)
     tail = np.asarray(betainc(np.maximum(b, 1), c + 1.0, 0.5), np.float64)
     return np.where(b == 0, 1.0, tail * (1.0 + _BETA))
 
 
-def _alone(ahead: NDArray[np.float64], behind: NDArray[np.float64], where: NDArray[np.float64]) -> NDArray[np.int64]:
+def _count_only_ahead(
+    ahead: NDArray[np.float64], behind: NDArray[np.float64], where: NDArray[np.float64]
+) -> NDArray[np.int64]:
     """Number of samples where ``ahead`` reaches p and ``behind`` does not."""
     larger = ahead > behind
     counts = [values[larger] for values in (ahead, behind)]

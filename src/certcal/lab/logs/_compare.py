@@ -23,7 +23,7 @@ from certcal.lab.logs._calibration import CertifiedCalibration, certified_calibr
 from certcal.lab.logs._dominance import Dominance, dominance_table
 from certcal.lab.logs._graph import DominanceGraph
 from certcal.lab.logs._repeats import RepeatedRuns
-from certcal.lab.logs._samples import differing, on_common_samples
+from certcal.lab.logs._samples import find_different_samples, on_common_samples
 from certcal.result import Result
 from certcal.smoothing.robustness.accuracy import (
     AccuracyCurve,
@@ -281,7 +281,7 @@ def compare(
         graphs = (DominanceGraph(runs[0].sigma if one else None, tuple(run.name for run in runs), pairs, averages),)
     best = best_accuracy([run.curve for run in runs])
     calibration = certified_calibration([(run.name, each) for run, each in zip(runs, several, strict=True)], at, alpha)
-    notes = (*cut, *_about_samples(records), *notes_of(runs))
+    notes = (*cut, *_sample_notes(records), *notes_of(runs))
     return Comparison(families, best, graphs, notes, calibration=calibration)
 
 
@@ -361,8 +361,8 @@ def _compared_run(
     )
 
 
-def _about_samples(records: Sequence[VoteRecord]) -> tuple[str, ...]:
-    found = differing(records)
+def _sample_notes(records: Sequence[VoteRecord]) -> tuple[str, ...]:
+    found = find_different_samples(records)
     return () if found is None else (f"{found[0]} ({found[1]}), and part of a difference may be theirs.",)
 
 

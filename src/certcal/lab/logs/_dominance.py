@@ -95,14 +95,14 @@ class Dominance(PlainValues, kind="dominance", more="sentence statement assumpti
         if self.edge is not None:
             how = "higher" if self.strict else "nowhere lower and somewhere higher"
             what = "P(p_A >= p)" if in_p else "certified accuracy"
-            at = f"for every {self._range}{self._but}"
+            at = f"for every {self._range}{self._open_below_clause}"
             better, worse = self.edge
             verb = "dominates" if self.open_below is None else "is above"
             return f"{better} {verb} {worse}: {what}{setting} is {how} {at} on these samples."
         if self.verdict == EQUAL:
             what = "distribution of p_A" if in_p else f"certified accuracy{setting}"
             both = f"{self.first} and {self.second} have the same {what}"
-            return f"{both} for every {self._range}{self._but} on these samples."
+            return f"{both} for every {self._range}{self._open_below_clause} on these samples."
         if self.verdict == NEITHER:
             return f"neither {self.first} nor {self.second} dominates{setting}: on these samples {self.where}."
         return f"whether {self.first} or {self.second} dominates cannot be told from what the logs print."
@@ -116,13 +116,13 @@ class Dominance(PlainValues, kind="dominance", more="sentence statement assumpti
         return "p >= 1/2" if self.axis == "p_A" else symbol
 
     @property
-    def _but(self) -> str:
+    def _open_below_clause(self) -> str:
         return "" if self.open_below is None else ", open below,"
 
     @property
     def statement(self) -> str:
         """The verdict with what it was read off, and what it assumes."""
-        return f"{self._in_full}; an estimate, since shares of votes stand for p_A."
+        return f"{self._full_sentence}; an estimate, since shares of votes stand for p_A."
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ class Dominance(PlainValues, kind="dominance", more="sentence statement assumpti
         return ("shares of votes stand for p_A",)
 
     @property
-    def _in_full(self) -> str:
+    def _full_sentence(self) -> str:
         in_p = self.axis == "p_A"
         level = "" if self.alpha is None else short_text(self.alpha, "upper")
         curve = "P(p_A >= p)" if in_p else f"certified accuracy (draws = {self.draws}, alpha = {level})"
@@ -148,11 +148,11 @@ class Dominance(PlainValues, kind="dominance", more="sentence statement assumpti
                 )
             else:
                 text += "; sigma differs, so other draws may say otherwise"
-            return f"{text}{self._left_open}"
+            return f"{text}{self._open_below_note}"
         if self.verdict == EQUAL:
             what = "distribution of p_A" if in_p else curve
             same = f"{self.first} and {self.second} have the same {what} for every {self._range} on these samples"
-            return f"{same}{self._left_open}"
+            return f"{same}{self._open_below_note}"
         if self.verdict == NEITHER:
             return (
                 f"neither {self.first} nor {self.second} is better {always}: by {curve} on these samples, {self.where}"
@@ -168,7 +168,7 @@ class Dominance(PlainValues, kind="dominance", more="sentence statement assumpti
         )
 
     @property
-    def _left_open(self) -> str:
+    def _open_below_note(self) -> str:
         return "" if self.open_below is None else "; below that it is open, since logs do not say what abstained"
 
     @property
@@ -200,7 +200,7 @@ def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000
     return dominance_table([first, second], n=n, alpha=alpha)[0]
 
 
-def decided(
+def decide_dominance(
     first: str,
     second: str,
     curves: Sequence[PaDistribution],
@@ -215,11 +215,11 @@ def decided(
     whole = math.lcm(*(len(each) for each in (*curves, *others)))
     (a_low, a_high), (b_low, b_high) = _highest(curves, where, whole), _highest(others, where, whole)
     above, below = a_low > b_high, a_high < b_low
-    verdict, open_below = _told(a_low, a_high, b_low, b_high), None
+    verdict, open_below = _verdict_from_bounds(a_low, a_high, b_low, b_high), None
     told = np.ones_like(above)
     if verdict == UNCLEAR:
         told = where > open_to
-        verdict = _told(*(count[told] for count in (a_low, a_high, b_low, b_high)))
+        verdict = _verdict_from_bounds(*(count[told] for count in (a_low, a_high, b_low, b_high)))
         open_below = None if verdict == UNCLEAR or told.all() else open_to
     ahead = {FIRST: above, SECOND: below}.get(verdict, np.zeros_like(above))
     stretches = _stretches(above.astype(np.int64) - below.astype(np.int64), where, {1: first, -1: second})
@@ -243,10 +243,10 @@ def decided(
     )
 
 
-def _told(
+def _verdict_from_bounds(
     a_low: NDArray[np.int64], a_high: NDArray[np.int64], b_low: NDArray[np.int64], b_high: NDArray[np.int64]
 ) -> str:
-    """What can be said of two curves, from the fewest and the most that each may be."""
+    """Verdict on two curves, from the fewest and the most samples that each may have."""
     above, below = a_low > b_high, a_high < b_low
     if above.any() and below.any():
         return NEITHER
@@ -283,15 +283,15 @@ def dominance_table(
     if len(several) < 2:
         raise InputError("distributions has fewer than two entries; pass at least two to compare")
     # The same for all pairs, so that verdicts follow from each other as orders do.
-    one, radii = open_to(several), [in_radii(each, n, alpha) for each in several]
+    one, radii = open_to(several), [convert_to_radii(each, n, alpha) for each in several]
     other = open_to(radii)
     pairs: list[Dominance] = []
     for a, b in combinations(range(len(several)), 2):
         names = several[a].name or "the first", several[b].name or "the second"
         if several[a].sigma == several[b].sigma:
-            pairs.append(decided(*names, [several[a]], [several[b]], open_to=one))
+            pairs.append(decide_dominance(*names, [several[a]], [several[b]], open_to=one))
         else:
-            pairs.append(decided(*names, [radii[a]], [radii[b]], (n, alpha), open_to=other))
+            pairs.append(decide_dominance(*names, [radii[a]], [radii[b]], (n, alpha), open_to=other))
     return tuple(pairs)
 
 
@@ -306,8 +306,8 @@ def just_above(value: float) -> str:
     return f"{(math.floor(value * 1000) + 1) / 1000:.3f}"
 
 
-def in_radii(seen: PaDistribution, n: int, alpha: float) -> PaDistribution:
-    """The same distribution over the radius that ``n`` draws in these proportions certify; -1 where they abstain."""
+def convert_to_radii(seen: PaDistribution, n: int, alpha: float) -> PaDistribution:
+    """Distribution of the radius that ``n`` draws certify at these shares of votes; -1 where they abstain."""
 
     def radius(p: NDArray[np.float64]) -> NDArray[np.float64]:
         votes = np.floor(p * n * (1.0 + 4e-16)).astype(np.int64)  # p is itself a rounded quotient of whole numbers

@@ -103,7 +103,7 @@ class FamilyComparison(Comparison):
     def _rows(self) -> Iterator[dict[str, Any]]:
         for family in self.families:
             for run in family.runs:
-                yield from _of_run(family.name, run)
+                yield from _run_rows(family.name, run)
         for family in self.families:
             for radius, value, text in zip(self.at, family.best.values, family.best.texts, strict=True):
                 best = {"quantity": "best_certified_accuracy", "samples": "all"}
@@ -123,9 +123,9 @@ class FamilyComparison(Comparison):
                         "upper": float(values.upper[i]),
                     }
         for one in self.calibration:
-            yield from _of_calibration(one)
+            yield from _calibration_rows(one)
         for several in self.repeats:
-            yield from _of_repeats(several)
+            yield from _repeat_rows(several)
         for graph in self.graphs:
             where = {} if graph.sigma is None else {"sigma": graph.sigma}
             for quantity, edges in (
@@ -190,7 +190,7 @@ def compare_families(
     if samples == "all":
         check_same_samples(known)
     cut, separate, left_out = on_common_samples(given, known, samples)
-    together = _together(members, cut)
+    together = _pool_repeats(members, cut)
     records = [as_record(each) for each in together.values()]
     runs = compared_runs(list(together.values()), records, at, alpha)
     counts = Counter((one.family, one.sigma) for one in members)
@@ -209,12 +209,12 @@ def compare_families(
         _graphs(families, by_sigma, level),
         (*left_out, *_notes(runs, members)),
         settings=setting_tables(by_name, asked),
-        calibration=_calibration(members, separate, at if calibration_at is None else calibration_at, alpha),
-        repeats=_repeats(members, cut, separate, runs[0].curve.at, alpha),
+        calibration=_certify_calibration(members, separate, at if calibration_at is None else calibration_at, alpha),
+        repeats=_group_repeats(members, cut, separate, runs[0].curve.at, alpha),
     )
 
 
-def _together(members: Sequence[FamilyMember], sources: Sequence[Any]) -> dict[tuple[str, float], Any]:
+def _pool_repeats(members: Sequence[FamilyMember], sources: Sequence[Any]) -> dict[tuple[str, float], Any]:
     """One source per method and noise level; several are pooled."""
     several: dict[tuple[str, float], list[Any]] = {}
     for one, source in zip(members, sources, strict=True):
@@ -225,7 +225,7 @@ def _together(members: Sequence[FamilyMember], sources: Sequence[Any]) -> dict[t
     }
 
 
-def _repeats(
+def _group_repeats(
     members: Sequence[FamilyMember], sources: Sequence[Any], records: Sequence[VoteRecord], at: Any, alpha: float
 ) -> tuple[RepeatedRuns, ...]:
     """Every run of a method that has several at a noise level."""
@@ -331,10 +331,10 @@ def _values(record: VoteRecord) -> tuple[NDArray[np.float64], NDArray[np.float64
     return low[order], high[order]
 
 
-def _calibration(
+def _certify_calibration(
     members: Sequence[FamilyMember], records: Sequence[VoteRecord], radii: Sequence[float] | None, alpha: float
 ) -> tuple[CertifiedCalibration, ...]:
-    """Of each run, the first where there are several, on the samples of its record."""
+    """Certified calibration of each run (the first of repeated ones), on the samples of its record."""
     given: list[tuple[str, Any]] = []
     for one, record in zip(members, records, strict=True):
         if isinstance(one.source, Counts) and one.number <= 1:
@@ -360,7 +360,7 @@ def _notes(runs: Sequence[Compared], members: Sequence[FamilyMember]) -> tuple[s
     return tuple(notes)
 
 
-def _of_run(name: str, run: Compared) -> Iterator[dict[str, Any]]:
+def _run_rows(name: str, run: Compared) -> Iterator[dict[str, Any]]:
     about = {"family": name, "sigma": run.sigma, "samples": "all", "draws": run.draws[0], "alpha": run.alpha}
     for radius, value, text in zip(run.curve.at, run.curve.values, run.curve.texts, strict=True):
         yield {**about, "quantity": "certified_accuracy", "radius": radius, "value": value, "text": text}
@@ -373,7 +373,7 @@ def _of_run(name: str, run: Compared) -> Iterator[dict[str, Any]]:
         yield {**about, "quantity": "share_with_p_a_at_least", "p": p, "value": low, "upper": high}
 
 
-def _of_repeats(several: RepeatedRuns) -> Iterator[dict[str, Any]]:
+def _repeat_rows(several: RepeatedRuns) -> Iterator[dict[str, Any]]:
     about = {"family": several.family, "sigma": several.sigma, "samples": "all"}
     deviation = several.average.deviation
     yield {**about, "quantity": "standard_deviation_of_average_certified_radius", "value": deviation}
@@ -382,7 +382,7 @@ def _of_repeats(several: RepeatedRuns) -> Iterator[dict[str, Any]]:
         yield {**about, "quantity": quantity, "radius": radius, "value": spread.deviation}
 
 
-def _of_calibration(one: CertifiedCalibration) -> Iterator[dict[str, Any]]:
+def _calibration_rows(one: CertifiedCalibration) -> Iterator[dict[str, Any]]:
     about = {"family": one.family, "sigma": one.sigma, "alpha": one.alpha}
     for radius, summary in zip(one.radii, one.summaries, strict=True):
         here = {**about, "radius": radius}

@@ -24,9 +24,9 @@ from certcal.lab.logs._dominance import (
     SECOND,
     UNCLEAR,
     Dominance,
-    decided,
+    convert_to_radii,
+    decide_dominance,
     dominance_table,
-    in_radii,
     just_above,
     open_to,
 )
@@ -229,9 +229,11 @@ def graph_of_shares(
 def graph_of_best(families: Mapping[str, Sequence[PaDistribution]], *, n: int, alpha: float = 0.001) -> DominanceGraph:
     """The graph of methods that may choose σ anew at each radius, by certified accuracy at one budget and level."""
     names = _distinct(list(families))
-    curves = {name: [in_radii(each, n, alpha) for each in several] for name, several in families.items()}
+    curves = {name: [convert_to_radii(each, n, alpha) for each in several] for name, several in families.items()}
     limit = open_to(each for several in curves.values() for each in several)
-    pairs = tuple(decided(a, b, curves[a], curves[b], (n, alpha), open_to=limit) for a, b in combinations(names, 2))
+    pairs = tuple(
+        decide_dominance(a, b, curves[a], curves[b], (n, alpha), open_to=limit) for a, b in combinations(names, 2)
+    )
     return DominanceGraph(None, names, pairs)
 
 

@@ -138,12 +138,12 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     n = whole_number(n, 1, 10**9, "n", "pass the number of draws per sample, from 1 to 1000000000")
     if alpha is not None:
         alpha = failure_probability(alpha, "alpha")
-    columns = _parse(path)
+    columns = _parse_columns(path)
     known = columns["predict"] != ABSTAINED
     radii = np.where(known, columns["radius"], np.nan)
     distinct, first, back = np.unique(radii[known], return_index=True, return_inverse=True)
     half = columns["half"][known][first]
-    printed = _Printed(distinct - half, distinct + half, sigma, n)
+    printed = _PrintedIntervals(distinct - half, distinct + half, sigma, n)
     counts = columns.get("votes")
     if counts is not None:
         _check_votes(counts, n, os.fspath(path))
@@ -152,7 +152,7 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
         np.maximum.at(most, back, counts[known])
         printed = replace(printed, counted=(fewest, most))
     try:
-        used, notes = _settle(alpha, printed, distinct, columns["idx"][known][first])
+        used, notes = _infer_alpha(alpha, printed, distinct, columns["idx"][known][first])
     except InputError as error:
         told: dict[str, Any] = {"argument": error.argument, "remedy": error.remedy, "roles": error.roles}
         raise InputError(f"{os.fspath(path)}: {error.reason}", **told) from None
@@ -184,7 +184,7 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
 
 
 @dataclass(frozen=True, eq=False)
-class _Printed:
+class _PrintedIntervals:
     """The intervals that distinct printed radii stand for, and which votes are inside at a level."""
 
     lower: NDArray[np.float64]
@@ -195,8 +195,7 @@ class _Printed:
     counted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     @property
-    def drawn(self) -> str:
-        """What the radii should be certified by."""
+    def draws_text(self) -> str:
         return f"{self.n} draws" if self.counted is None else f"the votes given, of {self.n} draws,"
 
     def votes(self, alpha: float, some: Any = ...) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -207,8 +206,8 @@ class _Printed:
         lowest, beyond = (smallest_votes(certifying_probability(end, self.sigma), self.n, alpha) for end in ends)
         return lowest, beyond - 1
 
-    def explaining(self, alphas: Sequence[float]) -> list[float]:
-        """Those levels at which every interval holds a radius that some number of votes certifies."""
+    def consistent_levels(self, alphas: Sequence[float]) -> list[float]:
+        """Levels at which every interval holds a radius that some number of votes certifies."""
         # The fewer of the n + 1 possible radii an interval can hold, the more levels it excludes.
         width = np.subtract(*(certifying_probability(end, self.sigma) for end in (self.upper, self.lower)))
         order = np.argsort(width)
@@ -224,13 +223,13 @@ class _Printed:
         return (lowest <= fewest[some]) & (most[some] <= highest)
 
 
-def _settle(
-    claimed: float | None, printed: _Printed, radii: NDArray[np.float64], index: NDArray[np.int64]
+def _infer_alpha(
+    claimed: float | None, printed: _PrintedIntervals, radii: NDArray[np.float64], index: NDArray[np.int64]
 ) -> tuple[float, tuple[str, ...]]:
-    """The α to use, which explains every radius, and what is to be said about it."""
-    if claimed is not None and printed.explaining([claimed]):
+    """The α that explains every radius, and notes if it is not the one claimed."""
+    if claimed is not None and printed.consistent_levels([claimed]):
         return claimed, ()
-    likely = printed.explaining(_ROUND)
+    likely = printed.consistent_levels(_ROUND)
     if len(likely) == 1 and claimed is None:
         return likely[0], (f"alpha = {likely[0]:g} was inferred: {_ALONE}.",)
     if len(likely) == 1:
@@ -242,13 +241,13 @@ def _settle(
     found = f"alpha = {_levels_text(likely)} each explain" if likely else "no round alpha up to 0.05 explains"
     if claimed is None:
         raise InputError(
-            f"{found} every radius with {printed.drawn} and sigma = {printed.sigma:g}",
+            f"{found} every radius with {printed.draws_text} and sigma = {printed.sigma:g}",
             remedy="give the level it was certified with as {alpha}, and check {sigma} and {n}",
             roles=("alpha", "sigma", "n"),
         )
     place = int(np.argmax(~printed.fit(claimed)))
     raise InputError(
-        f"radius {radii[place]:g} of sample {index[place]} is none that {printed.drawn} certify at alpha = "
+        f"radius {radii[place]:g} of sample {index[place]} is none that {printed.draws_text} certify at alpha = "
         f"{claimed:g} and sigma = {printed.sigma:g}, and {found} every radius; check sigma, n and alpha"
     )
 
@@ -261,7 +260,7 @@ def _levels_text(levels: Sequence[float]) -> str:
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _parse(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+def _parse_columns(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     """Columns of the file as numbers, and the half unit of each radius' last digit."""
     lines = tab_lines(path)
     place = os.fspath(path)
@@ -276,7 +275,7 @@ def _parse(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     if missing:
         raise InputError(
             f"{place}: the first line names no column {', '.join(map(repr, missing))}; a log has "
-            f"{' '.join(COLUMNS)}, separated by tabs{_other_form(header)}"
+            f"{' '.join(COLUMNS)}, separated by tabs{_other_reader_hint(header)}"
         )
     if len(lines) < 2:
         raise InputError(f"{place}: the log has no samples; it needs at least one line below the names")
@@ -299,12 +298,12 @@ def _parse(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     columns["radius"], columns["half"] = _radii(cells["radius"], columns["predict"], place)
     if votes is not None:
         columns["votes"] = _whole_numbers(cells[votes], votes, place)
-    _check(columns, place)
+    _check_lines(columns, place)
     return columns
 
 
-def _other_form(header: Sequence[str]) -> str:
-    """Which function reads a published file of another form, if it is one."""
+def _other_reader_hint(header: Sequence[str]) -> str:
+    """End of an error that names the function for a published file of another format; empty if unknown."""
     if header == ["x", "y"] or (len(header) == 2 and all(_is_number(each) for each in header)):
         return "; this is a curve, which certcal.lab.logs.read_curve reads"
     if any(name.startswith("exp_cdf_") for name in header):
@@ -389,7 +388,7 @@ def _check_votes(votes: NDArray[np.int64], n: int, place: str) -> None:
         raise InputError(f"{place}: line {row + 2}, {votes[row]} votes out of {n} draws; check n")
 
 
-def _check(columns: dict[str, NDArray[Any]], place: str) -> None:
+def _check_lines(columns: dict[str, NDArray[Any]], place: str) -> None:
     """Refuse lines that contradict themselves."""
     label, predict, correct, radius = (columns[name] for name in ("label", "predict", "correct", "radius"))
     complaints = (

@@ -73,7 +73,7 @@ class RepeatedRuns:
 
     @property
     def printed(self) -> tuple[Spread, ...]:
-        """The same by the radii as a log prints them, as published tables have it."""
+        """Certified accuracy by the radii as a log prints them, as published tables have it."""
         return tuple(Spread.of(values) for values in zip(*(run.printed.values for run in self.runs), strict=True))
 
     def to_dict(self) -> dict[str, Any]:

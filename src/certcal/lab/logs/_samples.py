@@ -17,8 +17,8 @@ SAMPLES = ("all", "common")
 _FEW = 3
 
 
-def differing(records: Sequence[VoteRecord]) -> tuple[str, str, str] | None:
-    """Of the first run that is about other samples than the first one: who, in what, and what to do; None if none."""
+def find_different_samples(records: Sequence[VoteRecord]) -> tuple[str, str, str] | None:
+    """Who, what and remedy for the first run about other samples than those of ``records[0]``; None if all agree."""
     if len(records) == 0:
         raise InputError("records is empty; pass at least one run")
     first = _labels(records[0])
@@ -35,7 +35,7 @@ def differing(records: Sequence[VoteRecord]) -> tuple[str, str, str] | None:
 @names_wrong_types
 def check_same_samples(records: Sequence[VoteRecord]) -> None:
     """Refuse runs over different samples: part of every difference would be theirs, and no sample would be a pair."""
-    if found := differing(records):
+    if found := find_different_samples(records):
         who, what, remedy = found
         raise InputError(f"{who} ({what})", argument="samples", remedy=remedy)
 
@@ -46,7 +46,7 @@ def on_common_samples(
 ) -> tuple[list[Any], list[VoteRecord], list[str]]:
     """Runs and their records, cut to the samples that all have if that is asked for, and what was left out."""
     choice(samples, SAMPLES, "samples")
-    if samples == "all" or differing(records) is None:
+    if samples == "all" or find_different_samples(records) is None:
         return list(sources), list(records), []
     first = records[0]
     shared = set(first.index.tolist())

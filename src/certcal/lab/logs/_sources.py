@@ -28,7 +28,7 @@ def compare_unnamed(sources: Sequence[Any], asked: CompareSettings) -> Compariso
         raise InputError("there is nothing to compare; pass at least one run or log")
     if asked.budgets:
         raise InputError("other budgets are for families", argument="budgets", remedy="name the runs, as in NAME=RUN")
-    read, origins = _read(sources, asked)
+    read, origins = _read_sources(sources, asked)
     level = _ALPHA if asked.alpha is None else asked.alpha
     names = letters(len(read))
     found = compare(read, asked.radii or None, alpha=level, samples=asked.samples, names=names)
@@ -37,7 +37,7 @@ def compare_unnamed(sources: Sequence[Any], asked: CompareSettings) -> Compariso
 
 def compare_named(families: Mapping[str, Any], asked: CompareSettings) -> FamilyComparison:
     named_sources = [(name, each) for name, several in families.items() for each in as_list(several)]
-    read, origins = _read([source for _, source in named_sources], asked)
+    read, origins = _read_sources([source for _, source in named_sources], asked)
     members: dict[str, list[Any]] = {name: [] for name in families}
     paths: dict[str, list[str]] = {}
     for (name, _), source, origin in zip(named_sources, read, origins, strict=True):
@@ -73,10 +73,10 @@ def letters(count: int) -> list[str]:
     return [alphabet[i % 26] + (str(i // 26 + 1) if i >= 26 else "") for i in range(count)]
 
 
-def _read(sources: Sequence[Any], asked: CompareSettings) -> tuple[list[Any], list[str]]:
-    """What holds votes, and the path of each; empty for what was in memory."""
+def _read_sources(sources: Sequence[Any], asked: CompareSettings) -> tuple[list[Any], list[str]]:
+    """Sources of votes, and the path of each; empty for one in memory."""
     logs = sum(is_path(source) and not Path(source).is_dir() for source in sources)
-    said = zip(_spread(asked.sigma, logs, "sigma"), _spread(asked.n, logs, "n"), strict=True)
+    said = zip(_one_per_log(asked.sigma, logs, "sigma"), _one_per_log(asked.n, logs, "n"), strict=True)
     read: list[Any] = []
     for place, source in enumerate(sources):
         if isinstance(source, Run):
@@ -86,11 +86,13 @@ def _read(sources: Sequence[Any], asked: CompareSettings) -> tuple[list[Any], li
                 raise InputError(f"source {place + 1} is {type(source).__name__}; pass a run, a log or a VoteRecord")
             read.append(source)
         else:
-            read.append(open_run(source).counts() if Path(source).is_dir() else _log(Path(source), said, asked.alpha))
+            read.append(
+                open_run(source).counts() if Path(source).is_dir() else _read_log_file(Path(source), said, asked.alpha)
+            )
     return read, [str(getattr(each, "path", "")) if not is_path(each) else os.fspath(each) for each in sources]
 
 
-def _spread(values: Sequence[Any], logs: int, argument: str) -> list[Any]:
+def _one_per_log(values: Sequence[Any], logs: int, argument: str) -> list[Any]:
     """One value for all logs, or one for each in their order."""
     if not values:
         return [None] * logs
@@ -102,7 +104,7 @@ def _spread(values: Sequence[Any], logs: int, argument: str) -> list[Any]:
     return list(values) * (logs if len(values) == 1 else 1)
 
 
-def _log(path: Path, said: Iterator[tuple[float | None, int | None]], alpha: float | None) -> Any:
+def _read_log_file(path: Path, said: Iterator[tuple[float | None, int | None]], alpha: float | None) -> Any:
     sigma, n = next(said)
     existing(path, "run or log")
     for argument, value in (("sigma", sigma), ("n", n)):

@@ -109,12 +109,14 @@ def view(found: Comparison) -> Report:
         sections.append(Section("Dominance across all settings", [Figures(drawn), meaning]))
     sections += [Section("Verdicts", _verdicts(found), brief=True, folded=True)] if found.graphs else []
     sections.append(
-        Section("Certified accuracy", [Text(_certified(found)), Figures(accuracy_charts(found), _undrawn(found))])
+        Section(
+            "Certified accuracy", [Text(_certified_note(found)), Figures(accuracy_charts(found), _undrawn_note(found))]
+        )
     )
     sections += map(_appendix_section, _accuracy_tables(found))
-    sections += [_appendix_section(_repeats(found))] if found.repeats else []
-    sections.append(Section("Distribution of p_A", _p_a(found), brief=_single(found)))
-    sections.append(Section("Average certified radius", _average(found), brief=True, folded=True))
+    sections += [_appendix_section(_repeats_table(found))] if found.repeats else []
+    sections.append(Section("Distribution of p_A", _p_a_blocks(found), brief=_has_single_runs(found)))
+    sections.append(Section("Average certified radius", _average_table(found), brief=True, folded=True))
     if found.calibration:
         sections.append(Section("Certified calibration", calibration(found), brief=True))
         sections.append(_appendix_section(calibration_table(found, _noun(found))))
@@ -130,7 +132,7 @@ def view(found: Comparison) -> Report:
         _headline(found),
         sections,
         appendix,
-        _listed_sources(found.sources),
+        _shorten_sources(found.sources),
         f"{counted(len(found.families), noun)}, {described}" if families else described,
         [*([] if families else notes_of_logs(found.runs)), *found.notes],
         smaller=[lambda: _without_steps(found)],
@@ -145,23 +147,23 @@ def charts(found: Comparison) -> Sequence[Chart]:
 def accuracy_charts(found: Comparison) -> list[Chart]:
     """Certified accuracy by radius: one chart per noise level, and the best over them; one alone for single runs."""
     up, made = percent("certified accuracy"), list[Chart]()
-    for sigma in () if _single(found) else found.sigmas:
+    for sigma in () if _has_single_runs(found) else found.sigmas:
         lines = [
-            Curve(place, name, run.curve.values, _said_in_percent(run.percents), run.steps)
+            Curve(place, name, run.curve.values, _percent_texts(run.percents), run.steps)
             for place, name, run in _members(found, sigma)
         ]
         made += curve_charts(f"Certified accuracy, sigma {sigma:g}", found.at, lines, up)
-    if _single(found) or len(found.sigmas) > 1:
+    if _has_single_runs(found) or len(found.sigmas) > 1:
         lines = [
-            Curve(i, _label(found, i), each.best.values, _said_in_percent(_best_percents(each)), each.steps)
+            Curve(i, _label(found, i), each.best.values, _percent_texts(_best_percents(each)), each.steps)
             for i, each in enumerate(found.families)
         ]
-        title = "Certified accuracy by radius" if _single(found) else "Best certified accuracy over sigma"
+        title = "Certified accuracy by radius" if _has_single_runs(found) else "Best certified accuracy over sigma"
         made += curve_charts(title, found.at, lines, up)
     return made
 
 
-def _said_in_percent(texts: Sequence[str]) -> list[str]:
+def _percent_texts(texts: Sequence[str]) -> list[str]:
     return [f"{text} %" for text in texts]
 
 
@@ -194,7 +196,7 @@ def _noun(found: Comparison) -> str:
     return "method" if isinstance(found, FamilyComparison) else "run"
 
 
-def _single(found: Comparison) -> bool:
+def _has_single_runs(found: Comparison) -> bool:
     """Whether every family is of one run: then all are in one chart."""
     return all(len(family.runs) == 1 for family in found.families)
 
@@ -213,7 +215,7 @@ def _members(found: Comparison, sigma: float) -> list[tuple[int, str, Compared]]
 
 def _groups(found: Comparison) -> list[tuple[str, list[tuple[int, str, Compared]]]]:
     """Runs that are drawn together, and what is added to the title: all runs, or families by noise level."""
-    if _single(found):
+    if _has_single_runs(found):
         return [("", [(place, _label(found, place), run) for place, run in enumerate(found.runs)])]
     return [(f", sigma {sigma:g}", _members(found, sigma)) for sigma in found.sigmas]
 
@@ -223,8 +225,7 @@ def _appendix_section(table: Table) -> Section:
     return Section(table.caption, [replace(table, caption="")], brief=True, folded=True)
 
 
-def _listed_sources(sources: Sequence[str]) -> str:
-    """The first few of many sources."""
+def _shorten_sources(sources: Sequence[str]) -> str:
     return ", ".join(sources) if len(sources) <= 4 else f"{', '.join(sources[:3])} and {len(sources) - 3:,} more"
 
 
@@ -255,18 +256,18 @@ def _headline(found: Comparison) -> list[Block]:
     where: dict[str, list[DominanceGraph]] = {}
     for graph in found.graphs:
         where.setdefault(_verdict(graph, _noun(found)), []).append(graph)
-    said = [capital(f"{_places(found, graphs)}, {verdict}") for verdict, graphs in where.items()]
+    said = [capital(f"{_noise_levels_text(found, graphs)}, {verdict}") for verdict, graphs in where.items()]
     rest = len(said) - 3
     more = [Text(f"{counted(rest, 'further comparison')} below.", "note")] if rest > 0 else []
     other = [Text(each, "note") for each in found.notes if "different samples" in each]
     return [*other, Claim("Estimate", said[0], "", _ESTIMATE), *map(Text, said[1:3]), *more]
 
 
-def _places(found: Comparison, graphs: Sequence[DominanceGraph]) -> str:
-    """At which noise levels something holds."""
+def _noise_levels_text(found: Comparison, graphs: Sequence[DominanceGraph]) -> str:
+    """Noise levels of some graphs, in words."""
     sigmas = [f"{graph.sigma:g}" for graph in graphs if graph.sigma is not None]
     said = [f"at sigma {', '.join(sigmas)}"] if sigmas else []
-    best = "each at its own sigma" if _single(found) else "with the best sigma at each radius"
+    best = "each at its own sigma" if _has_single_runs(found) else "with the best sigma at each radius"
     return " and ".join([*said, best] if len(sigmas) < len(graphs) else said)
 
 
@@ -275,7 +276,7 @@ def _verdict(graph: DominanceGraph, noun: str) -> str:
     if len(graph.names) == 2:
         (pair,) = graph.pairs
         where = f": {pair.where}" if len(pair.stretches) == 2 else ", since their curves cross several times"
-        dominates, since = "dominates" if pair.open_below is None else "is above", _since(graph)
+        dominates, since = "dominates" if pair.open_below is None else "is above", _open_below_text(graph)
         words = {"first": pair.first, "second": pair.second, "dominates": dominates, "since": since}
         return _VERDICTS[pair.verdict].format(where=where, **words)
     surely = " surely" if any(pair.verdict == "unclear" for pair in graph.pairs) else ""
@@ -284,25 +285,25 @@ def _verdict(graph: DominanceGraph, noun: str) -> str:
     top = graph.undominated
     listed = ", ".join(top[:4]) + (f" and {len(top) - 4} more" if len(top) > 4 else "")
     verb = "are" if len(top) > 1 else "is"
-    return f"{len(top)} of {len(graph.names)} {noun}s {verb} undominated{_since(graph)}: {listed}."
+    return f"{len(top)} of {len(graph.names)} {noun}s {verb} undominated{_open_below_text(graph)}: {listed}."
 
 
-def _since(graph: DominanceGraph) -> str:
+def _open_below_text(graph: DominanceGraph) -> str:
     """From where on a verdict holds, if logs leave open what is below."""
     symbol = "p_A" if graph.sigma is not None else "radii"
     return "" if graph.open_below is None else f" for {symbol} ≥ {just_above(graph.open_below)}, open below"
 
 
-def _where(found: Comparison, graph: DominanceGraph) -> str:
+def _graph_title(found: Comparison, graph: DominanceGraph) -> str:
     if graph.sigma is not None:
         return f"sigma {graph.sigma:g}"
-    return "each at its own sigma" if _single(found) else "best over sigma"
+    return "each at its own sigma" if _has_single_runs(found) else "best over sigma"
 
 
 def _verdicts(found: Comparison) -> list[Block]:
     made: list[Block] = []
     for graph in found.graphs:
-        where = _where(found, graph)
+        where = _graph_title(found, graph)
         made += [Text(f"{capital(where)}: {each}") for each in (graph.contradiction, graph.beyond_chance) if each]
         said = [graph.statement] if isinstance(found, FamilyComparison) else []
         said += [in_full(each) for each in (*graph.pairs, *graph.chances)]
@@ -316,7 +317,7 @@ def _graph(found: Comparison, graph: DominanceGraph) -> Chart:
     edges = [(*edge, "firm" if edge in firm else "strict" if edge in strict else "weak") for edge in graph.reduced]
     said = " ".join(f"{better} dominates {worse}." for better, worse in graph.reduced)
     drawn = Graph(graph.names, edges, frozenset(graph.undominated), _LEGEND)
-    caption, where = f"{capital(_noun(found))}s without incoming arrows are undominated.", _where(found, graph)
+    caption, where = f"{capital(_noun(found))}s without incoming arrows are undominated.", _graph_title(found, graph)
     return Chart(
         f"Dominance, {where}", said or f"No {_noun(found)} dominates another.", [drawn], caption, _matrix(graph, where)
     )
@@ -356,11 +357,11 @@ def _by_sigma(found: Comparison, row: Callable[[str, Compared], Sequence[Cell]])
 
 def _accuracy_tables(found: Comparison) -> list[Table]:
     """Certified accuracy at each noise level, and the best over them; of single runs beside each other."""
-    single, made = _single(found), list[Table]()
+    single, made = _has_single_runs(found), list[Table]()
     if not single:
         rows = _by_sigma(found, lambda name, run: [name, *run.percents])
         columns = [Column("radius"), *(Column(short_text(radius, "lower"), "bound") for radius in found.at)]
-        made.append(Table(columns, rows, _PER_CENT, _as_printed(found), fit="split"))
+        made.append(Table(columns, rows, _PER_CENT, _rounding_note(found), fit="split"))
     if single or len(found.sigmas) > 1:
         several, cells = len(found.families) > 1, [_best_percents(each) for each in found.families]
         rows = [
@@ -370,30 +371,30 @@ def _accuracy_tables(found: Comparison) -> list[Table]:
                     f"{own[i]}{'' if single else _best_sigmas_text(each, i)}"
                     for each, own in zip(found.families, cells, strict=True)
                 ),
-                *([_ahead(found, i)] if several else []),
+                *([_best_families_text(found, i)] if several else []),
             ]
             for i, radius in enumerate(found.at)
         ]
         best = "Best certified accuracy over sigma, in per cent, with the sigma that reaches it"
         columns = [Column("radius"), *(Column(name, "bound") for name in found.names)]
         columns += [Column("best")] if several else []
-        note = _as_printed(found) if single else _CHOSEN
+        note = _rounding_note(found) if single else _CHOSEN
         made.append(Table(columns, rows, _PER_CENT if single else best, note, fit="split"))
     return made
 
 
-def _certified(found: Comparison) -> str:
+def _certified_note(found: Comparison) -> str:
     logs = any(run.average.as_printed for run in found.runs)
     return _CERTIFIED.format(logs=" (of a log: for the fewest votes that its printed radii allow)" if logs else "")
 
 
-def _as_printed(found: Comparison) -> str:
+def _rounding_note(found: Comparison) -> str:
     """How the cells of certified accuracy are rounded, and what the second number of a log is."""
     logs = any(run.average.as_printed for run in found.runs)
     return f"Rounded down.{_LOGS if logs else ''}"
 
 
-def _repeats(found: Comparison) -> Table:
+def _repeats_table(found: Comparison) -> Table:
     """Mean and standard deviation over the runs of a method at a noise level, as published tables give them."""
 
     def cell(spread: Spread, times: float, digits: int) -> str:
@@ -416,7 +417,7 @@ def _repeats(found: Comparison) -> Table:
     return Table(columns, rows, "Mean ± standard deviation over runs", note, fit="split")
 
 
-def _undrawn(found: Comparison) -> str:
+def _undrawn_note(found: Comparison) -> str:
     left, noun = len(found.families) - MOST_DRAWN, _noun(found)
     return f"{left:,} further {f'{noun}s are' if left > 1 else f'{noun} is'} in the tables only." if left > 0 else ""
 
@@ -429,16 +430,16 @@ def _best_sigmas_text(family: RunFamily, i: int) -> str:
     return f", σ {', '.join(f'{run.sigma:g}' for run in family.runs if run.name in names)}"
 
 
-def _ahead(found: Comparison, i: int) -> str:
+def _best_families_text(found: Comparison, i: int) -> str:
     """The families that reach the best at a radius."""
     names = found.best.names[i]
     return "all" if len(names) == len(found.families) > 1 else ", ".join(names)
 
 
-def _p_a(found: Comparison) -> list[Block]:
+def _p_a_blocks(found: Comparison) -> list[Block]:
     """The distributions by p and, where all of a chart have one noise level, by radius."""
     drawn, scale = p_a_charts(found), ""
-    if not _single(found) or len(found.sigmas) == 1:
+    if not _has_single_runs(found) or len(found.sigmas) == 1:
         drawn = [chart for pair in zip(drawn, p_a_charts(found, by_radius=True), strict=True) for chart in pair]
         scale = _SCALE
     rows = _by_sigma(found, lambda name, run: [name, *(share_text(run.distribution, p, True) for p in _SHARES)])
@@ -449,12 +450,12 @@ def _p_a(found: Comparison) -> list[Block]:
     quantiles = Table(columns, rows, "Quantiles of p_A", fit="split")
     return [
         Text(f"{P_A} Only p ≥ 1/2 certifies anything.{scale}"),
-        Figures(drawn, _undrawn(found)),
-        *([shares, quantiles] if _single(found) else [Details("Shares and quantiles", [shares, quantiles])]),
+        Figures(drawn, _undrawn_note(found)),
+        *([shares, quantiles] if _has_single_runs(found) else [Details("Shares and quantiles", [shares, quantiles])]),
     ]
 
 
-def _average(found: Comparison) -> list[Block]:
+def _average_table(found: Comparison) -> list[Block]:
     columns = [
         Column(_noun(found)),
         Column("average radius", "estimate"),
@@ -464,7 +465,7 @@ def _average(found: Comparison) -> list[Block]:
         Column("dominates"),
     ]
     edges = {graph.sigma: graph.edges for graph in found.graphs}
-    rest = edges.get(None, ()) if _single(found) else ()
+    rest = edges.get(None, ()) if _has_single_runs(found) else ()
     rows: list[Sequence[Cell] | Heading] = []
     for sigma in found.sigmas:
         rows.append(Heading(f"sigma {sigma:g}"))

@@ -154,7 +154,7 @@ class GradientNorms:
 
     @cached_property
     def before(self) -> GradientNorms | None:
-        """The same samples with the noise as it was drawn, for a method that attacks its noise; else None."""
+        """Norms under the noise as drawn, for a method that attacks its noise; else None."""
         return None if self.plain is None else replace(self, norms=self.plain, plain=None)
 
     @property
