@@ -83,7 +83,7 @@ class Training(
 
     @property
     def recipe(self) -> Recipe:
-        """What it was trained with."""
+        """The recipe of the training."""
         return self.trained.recipe
 
     @property
@@ -147,7 +147,7 @@ class Training(
         return [(claim, "Accuracy after the last epoch", f"on {counted(claim.n, 'sample')} ({claim.settings['on']})")]
 
     def parts(self) -> Mapping[str, Any]:
-        """What came of it, and the log as charts."""
+        """Results, and the log as charts."""
         trained, recipe, last = self.trained, self.recipe, self.log[-1]
         against = [f"sigma {recipe.sigma:g}"] if recipe.sigma else []
         against += [f"epsilon {distance_text(recipe.epsilon)} ({recipe.norm})"] if recipe.epsilon else []

@@ -76,7 +76,7 @@ class SettingTable:
 
     @property
     def note(self) -> str | None:
-        """What values that more draws would tell better rest on; None where there are none."""
+        """Caution on values that a run's own draws cannot resolve; None where there are none."""
         fewer = sorted({own for own, row in zip(self.own_draws, self.resolved, strict=True) if not all(row)})
         if not fewer:
             return None

@@ -124,7 +124,7 @@ _QUANTITIES: tuple[tuple[str, str, str, Callable[[CertifiedSummary], Any]], ...]
 
 
 def calibration_charts(found: Comparison) -> list[list[Chart]]:
-    """What is certified of confidences, by radius: per quantity a chart, or one at each noise level."""
+    """Certified calibration by radius: one chart per quantity, or one per quantity and noise level."""
     groups: list[list[Chart]] = []
     for title, _, _, of in _QUANTITIES:
         made: list[Chart] = []
@@ -153,7 +153,7 @@ def _calibration_groups(found: Comparison) -> list[tuple[str, list[CertifiedCali
 
 
 def calibration(found: Comparison) -> list[Block]:
-    """What is certified of confidences, drawn."""
+    """Charts of certified calibration."""
     there = {(each.family, each.sigma) for each in found.calibration}
     missing = [run.name for family in found.families for run in family.runs if (family.name, run.sigma) not in there]
     notes = ["Skill below -1 is drawn at the lower edge."] if _is_cut(found) else []
@@ -163,7 +163,7 @@ def calibration(found: Comparison) -> list[Block]:
 
 
 def calibration_table(found: Comparison, noun: str) -> Table:
-    """What is certified of confidences, by noise level and radius."""
+    """Certified calibration by noise level and radius."""
     rows: list[Sequence[Cell] | Heading] = []
     for where, own in _calibration_groups(found):
         for i, radius in enumerate(own[0].radii):

@@ -85,7 +85,7 @@ class Chance(PlainValues, kind="beyond chance", more="verdict sentence"):
 
     @property
     def where(self) -> str:
-        """Who is higher for which p; empty where nothing is known."""
+        """Which curve is higher for which p; empty where nothing is known."""
         return " and ".join(self._stretch_text(each) for each in self.stretches)
 
     @property
@@ -96,7 +96,7 @@ class Chance(PlainValues, kind="beyond chance", more="verdict sentence"):
 
     @property
     def sentence(self) -> str:
-        """What is beyond sampling error."""
+        """Which differences are beyond sampling error."""
         beyond = f"beyond the sampling error of these {self.n:,} samples"
         if not self.stretches:
             nothing = f"nothing between {self.first} and {self.second} is {beyond}"

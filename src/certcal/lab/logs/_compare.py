@@ -144,7 +144,7 @@ class Comparison(Result):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the families."""
+        """Names of the families."""
         return tuple(family.name for family in self.families)
 
     @property
@@ -230,7 +230,7 @@ class Comparison(Result):
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def _calibration_at(self, name: str, radius: float) -> dict[str, Any]:
-        """What is certified of a run's confidences at a radius, for a line; nothing where no run has any."""
+        """Columns of a run's certified calibration at a radius; none where no run has any."""
         if not self.calibration:
             return {}
         found = {
@@ -367,7 +367,7 @@ def _sample_notes(records: Sequence[VoteRecord]) -> tuple[str, ...]:
 
 
 def notes_of(runs: Sequence[Compared]) -> tuple[str, ...]:
-    """What limits a comparison."""
+    """Cautions on a comparison as a whole."""
     notes: list[str] = []
     if len({(run.draws, run.alpha) for run in runs}) > 1:
         notes.append(
@@ -392,7 +392,7 @@ def notes_of(runs: Sequence[Compared]) -> tuple[str, ...]:
 
 @names_wrong_types
 def notes_of_logs(runs: Sequence[Compared]) -> list[str]:
-    """What is to be known of single logs, said once for all that it holds for."""
+    """Cautions on single logs; one that holds for several is said once."""
     whose: dict[str, list[str]] = {}
     for run in runs:
         for note in run.notes:

@@ -126,7 +126,7 @@ class Dominance(PlainValues, kind="dominance", more="sentence statement assumpti
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the verdict rests on."""
+        """Assumptions of the verdict."""
         return ("shares of votes stand for p_A",)
 
     @property

@@ -240,7 +240,7 @@ def _group_repeats(
 
 
 class FamilyMember(NamedTuple):
-    """What is given of one method at one noise level."""
+    """A run or log of one method at one noise level."""
 
     family: str
     sigma: float
@@ -249,12 +249,12 @@ class FamilyMember(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the run; with a number where there are several."""
+        """Name of the run; with a number where there are several."""
         return f"{self.family} {self.sigma:g}" + (f" #{self.number}" if self.number else "")
 
 
 class ComparedMember(NamedTuple):
-    """What is known of one method at one noise level."""
+    """One method at one noise level, after its runs were pooled."""
 
     family: str
     run: Compared

@@ -87,7 +87,7 @@ class DominanceGraph(
 
     @property
     def undominated(self) -> tuple[str, ...]:
-        """Those that nobody is surely better than."""
+        """Methods that no other is surely better than."""
         worse = {edge[1] for edge in self.edges}
         return tuple(name for name in self.names if name not in worse)
 

@@ -28,7 +28,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Of at least two values.
+        """Mean and standard deviation of at least two values.
 
         Examples
         --------

@@ -54,7 +54,7 @@ class NormGroup:
 
     @classmethod
     def of(cls, norms: Floats) -> NormGroup:
-        """Of some norms."""
+        """Summarise some norms."""
         return cls(
             norms.size,
             float(norms.mean()) if norms.size else None,
@@ -159,7 +159,7 @@ class GradientNorms:
 
     @property
     def sentence(self) -> str:
-        """What was found, in short."""
+        """The ratio of easy to hard samples, in a sentence."""
         ratio, interval = self.ratio, self.ratio_interval
         if ratio is None:
             missing = [name for name in ("easy", "hard") if getattr(self, name).count == 0]

@@ -38,7 +38,7 @@ class SearchObjective:
 
     @classmethod
     def of(cls, given: str | SearchObjective) -> SearchObjective:
-        """As given, or parsed."""
+        """An objective as given, or parsed from its name."""
         return cls.parse(given) if isinstance(given, str) else given
 
     @classmethod

@@ -82,7 +82,7 @@ class Entry:
 
     @property
     def key(self) -> Key:
-        """What tells a row of the table from the others."""
+        """Model, data set and split: the key of a row."""
         return self.model, self.data, self.split
 
     @property
@@ -91,7 +91,7 @@ class Entry:
         return self.path(self.predictions)
 
     def path(self, place: Any) -> Path | None:
-        """Where a file is, or None for what is no file."""
+        """Path of a file, or None for predictions in memory."""
         return Path(self.folder, cast("str", place)) if isinstance(place, str | os.PathLike) else None
 
 

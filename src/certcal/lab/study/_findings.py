@@ -222,7 +222,7 @@ class Draft:
 
     @property
     def text(self) -> str:
-        """What is said before, and of the first few data sets."""
+        """The opening sentence, and those on the first few data sets."""
         shown = [self.begin, *self.parts[:_TOLD]]
         more = len(self.parts) - _TOLD
         if more > 0:
@@ -294,7 +294,7 @@ def brackets(size: Floats) -> list[tuple[str, NDArray[np.bool_]]]:
 
 
 def plain_values(value: Any) -> Any:
-    """What JSON knows: lists for tuples and arrays, None for numbers that do not exist."""
+    """Values for JSON: lists for tuples and arrays, None for NaN and infinity."""
     if isinstance(value, dict):
         return {name: plain_values(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, (tuple, list)):

@@ -289,7 +289,7 @@ class FinishedRows:
         self._tables.append(table)
 
     def origin(self, key: Key) -> Origin | None:
-        """What the finished row of a key was measured from, if there is one."""
+        """Origin of the finished row of a key, if there is one."""
         if key not in self._places:
             return None
         number, row = self._places[key]

@@ -126,7 +126,7 @@ class Sheet:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """What is reviewed, and how."""
+    """The models of a review by data set, and its settings."""
 
     sheets: tuple[Sheet, ...]
     metric: str

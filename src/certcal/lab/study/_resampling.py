@@ -186,7 +186,7 @@ def median_growth(first: Floats, second: Floats) -> float:
 
 
 def shrinkage(n: int, most: int = LARGEST) -> float:
-    """What the deviation in resamples of at most ``most`` models is multiplied with to be that of n models."""
+    """Factor from the deviation in resamples of at most ``most`` models to that of n models."""
     return math.sqrt(min(most, n) / n)
 
 

@@ -371,7 +371,7 @@ def join(
 
 
 def _settings_of(notes: Mapping[str, str]) -> dict[str, Any]:
-    """What a file says about how it was measured; nothing when it does not, or not in our form."""
+    """Settings of the measurement as stored in a file; empty if there are none, or not in our form."""
     import msgspec
 
     try:

@@ -166,7 +166,7 @@ class MeasurementTask:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the table says of how it was measured."""
+        """Settings of the measurement, as the table stores them."""
         found: dict[str, Any] = {"bins": [*self.bins], "validation": self.validation, "seed": self.seed}
         found |= {} if self.kde == "gaussian" else {"kde": self.kde}
         return {**found, "columns": dict(self.columns)} if self.columns else found

@@ -48,7 +48,7 @@ def augment_images(images: Tensor, index: Tensor, augment: str, seed: int, step:
 def shifts_and_flips(
     index: NDArray[np.int64], seed: int, step: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Where each sample's window begins, from 0 to 2·PADDING down and right, and whether it is mirrored."""
+    """Start of each sample's window, from 0 to 2·PADDING down and right, and whether it is mirrored."""
     words = _splitmix64(index, seed_of("augment", seed, step))
     places = [(words >> np.uint64(shift) & np.uint64(0xFFFFFF)) * np.uint64(2 * PADDING + 1) for shift in (0, 24)]
     down, right = ((place >> np.uint64(24)).astype(np.int64) for place in places)
@@ -56,7 +56,7 @@ def shifts_and_flips(
 
 
 def crop_windows(index: NDArray[np.int64], seed: int, step: int, height: int, width: int) -> NDArray[np.float64]:
-    """Of each sample the part that fills the image: top, left, height and width, as shares of the image's."""
+    """Each sample's crop: top, left, height and width, as shares of the image's."""
     rounds = [seed_of("resize", seed, step, which) for which in range(4)]
     # A row of attempts per sample: area, shape, and where the part lies.
     each = index[:, None] * ATTEMPTS + np.arange(ATTEMPTS)

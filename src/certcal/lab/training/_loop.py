@@ -223,7 +223,7 @@ class _Loop:
         self.saved, self.samples = time.perf_counter(), 0
 
     def epoch(self) -> None:
-        """What is left of the present epoch."""
+        """Train the remaining batches of the present epoch."""
         state, recipe = self.state, self.worker.recipe
         now = moment(recipe, state.epoch)
         began = time.perf_counter()

@@ -99,7 +99,7 @@ class ProcessCrew:
         self.loss = nn.parallel.DistributedDataParallel(_PieceLoss(worker))
 
     def step(self, place: Place, batch: Tensor) -> StepResult:
-        """What a batch gives, to all processes alike."""
+        """The result of a batch, the same in all processes."""
         worker, count = self.worker, self.processes.count
         mine = worker.cut(batch)[self.processes.rank :: count]
         start = [buffer.clone() for buffer in worker.buffers]
@@ -123,7 +123,7 @@ class ProcessCrew:
         return StepResult(mean, round(correct), bool(finite), gradients, buffers)
 
     def _gradients(self, scale: float) -> list[Tensor]:
-        """What the processes agreed on, without the scale."""
+        """Gradients shared by all processes, without the scale."""
         found = [weight.grad for weight in self.worker.trained]
         self.worker.network.zero_grad(set_to_none=True)
         gradients = [each.div_(scale) for each in found if each is not None]

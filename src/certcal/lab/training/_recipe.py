@@ -299,7 +299,7 @@ def epochs_number(value: Any, name: str) -> int:
 
 
 def float_or_nan(value: Any) -> float:
-    """As a float; NaN for what is none."""
+    """A float; NaN if it is not a number."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):

@@ -209,7 +209,7 @@ MakeAdversary = Callable[[Moment], Adversary]
 
 @dataclass(frozen=True)
 class TrainingParts:
-    """What a training loop is made of; None for a part that a method does without."""
+    """Parts of a training loop; None for a part that a method does without."""
 
     noise: Noise | None
     objective: Objective
@@ -228,7 +228,7 @@ class Constants:
             Constants.of[method] = cls
 
     def parts(self, recipe: Recipe) -> TrainingParts:
-        """What the loop is made of."""
+        """Parts of the training loop."""
         raise NotImplementedError
 
     def fits(self, recipe: Recipe) -> None:

@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class PieceResult:
-    """What a piece gives: its mean loss and how many are right (2,), gradients times the scale, and buffers."""
+    """Result of a piece: its mean loss and how many are right (2,), gradients times the scale, and buffers."""
 
     numbers: Tensor
     gradients: Sequence[Tensor]
@@ -50,7 +50,7 @@ class PieceResult:
 
 @dataclass(frozen=True, eq=False)
 class StepResult:
-    """What a batch gives: the mean loss, how many are right, and what the network should take over."""
+    """Result of a batch: the mean loss, how many are right, gradients and buffers."""
 
     loss: float
     correct: int
@@ -68,7 +68,7 @@ class ReadInputs:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of all inputs of the data."""
+        """Shape of all inputs of the data."""
         return self.rows.shape
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
@@ -110,7 +110,7 @@ class StepWorker:
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """Device of the network."""
         return next(self.network.parameters()).device
 
     def cut(self, batch: Tensor) -> list[Numbered]:
@@ -118,12 +118,12 @@ class StepWorker:
         return list(enumerate(torch.tensor_split(batch, self.recipe.pieces)))
 
     def step(self, place: Place, batch: Tensor) -> StepResult:
-        """What a batch gives."""
+        """Result of a batch."""
         cut = self.cut(batch)
         return self.combine_pieces(self.work(place, cut), [index.numel() for _, index in cut], place.scale)
 
     def work(self, place: Place, cut: Sequence[Numbered]) -> list[PieceResult]:
-        """What some pieces give, one after the other, each from the same buffers."""
+        """Results of some pieces, one after the other, each from the same buffers."""
         start = [buffer.clone() for buffer in self.buffers]
         found: list[PieceResult] = []
         for numbered in cut:
@@ -207,7 +207,7 @@ class StepWorker:
                 weight.requires_grad_(True)
 
     def _run_adversary(self, adversary: Adversary, target: Target, inputs: Tensor, labels: Tensor, ball: Ball) -> Found:
-        """What an adversary finds; one of your own is checked."""
+        """Run the adversary; the result of one of your own is checked."""
         found = adversary(target, inputs, labels, ball, keep="last")
         if self.recipe.adversary is None or isinstance(self.recipe.adversary, str):
             return found
@@ -331,7 +331,7 @@ class Optimiser:
         )
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that is remembered, under names."""
+        """Tensors of the optimiser by name."""
         return {f"{number}/{name}": value for number, each in enumerate(self.moments) for name, value in each.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:

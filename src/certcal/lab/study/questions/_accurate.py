@@ -83,7 +83,7 @@ def _change(population: Population, sheet: Sheet, top: int) -> Finding:
 
 
 def _shared_luck(sheet: Sheet, top: int) -> list[str]:
-    """That the luck of the test samples is in both accuracy and error, where accuracies hardly differ."""
+    """Caution that accuracy and error share their sampling error, where accuracies hardly differ."""
     best = sheet.columns_by_accuracy("accuracy")[0][:top]
     error, spread = sheet.error_by_chance(1, float(np.median(best))), float(best.std())
     if not error > 0.5 * spread:
@@ -179,7 +179,7 @@ def _robustness_lines(population: Population, sheet: Sheet, grid: Grid, tops: Se
 
 
 def _robustness_sentence(population: Population, sheet: Sheet, grid: Grid, tops: Sequence[int]) -> str:
-    """What holds among all models, and what only among the most accurate."""
+    """Relations among all models, and changes among the most accurate."""
     n, all_models = tops[-1], {name: row[-1] for name, row in grid.items()}
     absent = [name for name, found in all_models.items() if math.isnan(found.value)]
     better = [name for name, found in all_models.items() if found.excludes_zero and found.value < 0]

@@ -204,7 +204,7 @@ def _bins_boxes(sheet: Sheet, metric: str, stage: Stage, words: str) -> BoxPlots
 
 
 def _bias_cautions(sheet: Sheet, metric: str, pair: tuple[int, int]) -> list[tuple[float, str]]:
-    """What a perfectly calibrated model would show at these numbers of bins; the larger number, and in words."""
+    """Metric of a perfectly calibrated model at these numbers of bins: the larger number, and a sentence."""
     few_bins, many = (sheet.error_by_chance(bins) for bins in pair)
     if metric not in ("ece", "equal_mass_ece") or math.isnan(many):
         return []
