@@ -101,6 +101,7 @@ _ORDER = "its index is that of y_true in another order; write "
         ((pd.Series(Y), P), {"by": pd.Series(Y)[SHUFFLED]}, f"^by: {_ORDER}"),
         ((FRAME,), {"score": FRAME["pd"][SHUFFLED], "outcome": "default"}, "^score: its index is that of data"),
         ((FRAME,), {"score": 5, "outcome": "default"}, "^score: it has no values for 60 rows; give one each$"),
+        ((CLASS, pd.DataFrame(K, columns=["a", "a", "b"])), {}, "^y_prob has two columns that are called 'a'; rename"),
         ((np.ma.array(Y, mask=Y == 1), P), {}, "^y_true has masked entries; drop or fill them first$"),
         ((pd.Series(["yes", pd.NA], dtype="string"), [0.1, 0.2]), {}, r"^y_true\[1\] is missing; drop the sample$"),
         ((np.where(CLASS == 1, np.nan, CLASS), K), {}, r"^y_true\[\d+\] is missing; drop the sample$"),

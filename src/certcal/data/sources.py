@@ -155,7 +155,8 @@ class PredictionSource:
             if roles:
                 raise InputError("predictions have no columns", argument=next(iter(roles)), remedy="leave it out")
             return table, None
-        if not isinstance(table, str | os.PathLike) and not is_table(table):
+        plain = table is None or isinstance(table, list | tuple | int | float) or hasattr(table, "__array__")
+        if plain and not is_table(table):
             remedy = f"name the columns, or write certcal.{self.verb}(y_true, y_prob) for arrays"
             raise InputError(
                 f"a table is a file or columns by name ({_TABLES}), not {type(table).__name__}", remedy=remedy
@@ -538,7 +539,13 @@ def _is_number(text: str) -> bool:
 
 
 def _column_names(frame: Any) -> list[str] | None:
-    return list(map(class_name, _columns_of(frame))) if is_table(frame) and not _is_array(frame) else None
+    if not is_table(frame) or _is_array(frame):
+        return None
+    names = list(map(class_name, _names_in(frame)))
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"y_prob has two columns that are called {twice!r}; rename them apart")
+    return names
 
 
 def _are_fractions(values: NDArray[Any]) -> bool:
@@ -561,5 +568,9 @@ def _is_name(role: str, value: Any) -> bool:
 
 
 def _columns_of(table: Any) -> dict[str, Any]:
+    return {str(name): table[name] for name in _names_in(table)}
+
+
+def _names_in(table: Any) -> Any:
     names: Any = getattr(table, "column_names", None) or getattr(table, "columns", None)
-    return {str(name): table[name] for name in (table if names is None else names)}
+    return table if names is None else names
