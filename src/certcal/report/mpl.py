@@ -330,7 +330,7 @@ def _draw_band(ax: Any, mark: Band, panel: Panel, options: dict[str, Any]) -> bo
     return bool(whole.any())
 
 
-def _bars(ax: Any, mark: Bars, panel: Panel, options: dict[str, Any]) -> bool:
+def _draw_bars(ax: Any, mark: Bars, panel: Panel, options: dict[str, Any]) -> bool:
     left, right, start, end = _finite_places(panel, [mark.left, mark.right], [mark.start, mark.end])
     look = {**_area_look(mark.look), **({"linewidth": 0} if left.size > 60 else {})}
     ax.bar(left, end - start, right - left, bottom=start, align="edge", **look, **options)
@@ -357,7 +357,7 @@ def _add_colour_scale(ax: Any, made: Any, label: str = "") -> None:
     bar.ax.tick_params(labelsize="small")
 
 
-def _segments(ax: Any, mark: Segments, panel: Panel, options: dict[str, Any]) -> bool:
+def _draw_segments(ax: Any, mark: Segments, panel: Panel, options: dict[str, Any]) -> bool:
     first, start, last, stop = np.asarray(mark.ends, dtype=float).reshape(-1, 4).T
     first, last, start, stop = _finite_places(panel, [first, last], [start, stop])
     ends = np.stack([first, start, last, stop], axis=1).reshape(-1, 2, 2)
@@ -446,9 +446,9 @@ def _cursor(ax: Any, mark: Cursor, panel: Panel, options: dict[str, Any]) -> boo
 _MARKS: dict[type, Callable[..., bool]] = {
     Line: _draw_line,
     Band: _draw_band,
-    Bars: _bars,
+    Bars: _draw_bars,
     Points: _draw_points,
-    Segments: _segments,
+    Segments: _draw_segments,
     Words: _draw_words,
     Boxes: _draw_boxes,
     Cursor: _cursor,

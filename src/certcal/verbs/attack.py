@@ -509,13 +509,13 @@ def attack(
         }
         | ({"every": every} if every > 1 else {}),
         tuple(inputs.inputs.shape[1:]),
-        AttackRow("", "", 0.0, _measure_group("unattacked", found[0].clean_predictions, bins)),
+        AttackRow("", "", 0.0, _measure_attacked("unattacked", found[0].clean_predictions, bins)),
         tuple(
             AttackRow(
                 _attack_name(method),
                 str(getattr(method, "aim", "")),
                 one.epsilon,
-                _measure_group(one.name, one.predictions, bins),
+                _measure_attacked(one.name, one.predictions, bins),
                 one,
             )
             for (method, _), one in zip(each, found, strict=True)
@@ -563,7 +563,7 @@ def _attack_name(method: Any) -> str:
     return re.sub(r"[^\w+.]+", "-", str(name).lower()).strip("-") or "attack"
 
 
-def _measure_group(name: str, predictions: Any, bins: int) -> MeasuredGroup:
+def _measure_attacked(name: str, predictions: Any, bins: int) -> MeasuredGroup:
     from certcal.binning import equal_width_edges
     from certcal.metrics import Reliability, measure
 

@@ -124,7 +124,7 @@ def panels_picture(key: str, title: str, description: str, panels: Sequence[Pane
         height = panel.height * (0.8 if size == "small" and panel.height > 100 else 1.0)
         frame = Frame(panel.x, panel.y, left, top, width - left - 16, height)
         drawn += [
-            _text_element(clip_end(panel.title, (width - left) / _WIDEST), left, top - 8 - 8 * signed, "total")
+            _svg_text(clip_end(panel.title, (width - left) / _WIDEST), left, top - 8 - 8 * signed, "total")
             if panel.title
             else None,
             _axes(frame),
@@ -132,7 +132,7 @@ def panels_picture(key: str, title: str, description: str, panels: Sequence[Pane
         ]
         bottom = frame.bottom
         if panel is panels[0] and not any(map(_is_drawn, (mark for each in panels for mark in each.marks))):
-            drawn.append(_text_element("nothing to draw", left + frame.width / 2, top + height * 0.3, "middle empty"))
+            drawn.append(_svg_text("nothing to draw", left + frame.width / 2, top + height * 0.3, "middle empty"))
         if panel is panels[-1]:
             names, room = _x_axis(frame)
             drawn.append(names)
@@ -160,7 +160,7 @@ def _is_drawn(mark: Mark) -> bool:
     return any(map(math.isfinite, values))
 
 
-def _text_element(text: str, x: float, y: float, kind: str | None = None, turn: bool = False) -> Raw:
+def _svg_text(text: str, x: float, y: float, kind: str | None = None, turn: bool = False) -> Raw:
     at = f"rotate(-90 {coordinate(x)} {coordinate(y)})" if turn else None
     return element("text", text, x=coordinate(x), y=coordinate(y), class_=kind, transform=at)
 
@@ -176,11 +176,8 @@ def _axes(frame: Frame) -> Raw:
     return join(
         _path("grid", (f"M{coordinate(frame.left)} {coordinate(frame.up(y))}H{right}" for y, _ in frame.y.ticks)),
         _path("axis", [f"M{coordinate(frame.left)} {coordinate(frame.bottom)}H{right}{ticks}"]),
-        [
-            _text_element(clip_end(text, 12), frame.left - 7, frame.up(place) + 4, "end")
-            for place, text in frame.y.ticks
-        ],
-        _text_element(
+        [_svg_text(clip_end(text, 12), frame.left - 7, frame.up(place) + 4, "end") for place, text in frame.y.ticks],
+        _svg_text(
             clip_end(frame.y.label, max(13, frame.height / _WIDEST)),
             12,
             frame.top + frame.height / 2,
@@ -200,16 +197,16 @@ def _x_axis(frame: Frame) -> tuple[Raw, float]:
     )
     room = 10 + LETTER * max(len(text) for _, text in ticks) if upright else 20.0 if ticks else 4.0
     texts = [
-        _text_element(text, x + 4, frame.bottom + 9, "end", turn=True)
+        _svg_text(text, x + 4, frame.bottom + 9, "end", turn=True)
         if upright
-        else _text_element(text, x, frame.bottom + 18, "middle")
+        else _svg_text(text, x, frame.bottom + 18, "middle")
         for x, text in ticks
     ]
     if not frame.x.label:
         return join(texts), room
     name = clip_end(frame.x.label, frame.width / _WIDEST)
     return join(
-        texts, _text_element(name, frame.left + frame.width / 2, frame.bottom + room + 17, "middle name")
+        texts, _svg_text(name, frame.left + frame.width / 2, frame.bottom + room + 17, "middle name")
     ), room + 22
 
 
@@ -236,11 +233,11 @@ def _mark(mark: Mark, frame: Frame, beside: Sequence[Mark]) -> Child:
         case Band():
             return _band_path(mark, frame)
         case Bars():
-            return _bars(frame, mark.left, mark.right, mark.start, mark.end, _area(mark.look))
+            return _bar_paths(frame, mark.left, mark.right, mark.start, mark.end, _area(mark.look))
         case Points():
             return _point_markers(mark, frame)
         case Segments():
-            return _segments(frame, mark.ends, _stroke(mark.look))
+            return _segment_paths(frame, mark.ends, _stroke(mark.look))
         case Words():
             return _texts_beside_points(mark, frame, beside) if mark.beside else _texts_at_points(mark, frame)
         case Boxes():
@@ -249,7 +246,7 @@ def _mark(mark: Mark, frame: Frame, beside: Sequence[Mark]) -> Child:
             return [
                 element(
                     "g",
-                    _segments(frame, [(x, frame.y.low, x, frame.y.high)], "cursor"),
+                    _segment_paths(frame, [(x, frame.y.low, x, frame.y.high)], "cursor"),
                     data_of=mark.choice,
                     data_frame=place,
                     hidden=place != mark.start,
@@ -293,7 +290,7 @@ def _band_path(mark: Band, frame: Frame) -> Raw:
     return _path(f"band {_colour(mark.look)}", pieces)
 
 
-def _bars(frame: Frame, left: Values, right: Values, start: Values, end: Values, kind: str) -> Raw:
+def _bar_paths(frame: Frame, left: Values, right: Values, start: Values, end: Values, kind: str) -> Raw:
     pieces: list[str] = []
     for corners in zip(left, right, start, end, strict=True):
         if all(map(math.isfinite, corners)):
@@ -304,7 +301,7 @@ def _bars(frame: Frame, left: Values, right: Values, start: Values, end: Values,
     return _path(kind, pieces)
 
 
-def _segments(frame: Frame, ends: Iterable[tuple[float, float, float, float]], kind: str) -> Raw:
+def _segment_paths(frame: Frame, ends: Iterable[tuple[float, float, float, float]], kind: str) -> Raw:
     return _path(
         kind,
         (
@@ -320,9 +317,9 @@ def _boxes(mark: Boxes, frame: Frame) -> Raw:
     middles = [place + 0.5 for place in range(len(mark.median))]
     left, right = [middle - 0.3 for middle in middles], [middle + 0.3 for middle in middles]
     return join(
-        _segments(frame, zip(middles, mark.low, middles, mark.high, strict=True), "whisker"),
-        _bars(frame, left, right, mark.first, mark.third, "box"),
-        _segments(frame, zip(left, mark.median, right, mark.median, strict=True), "median"),
+        _segment_paths(frame, zip(middles, mark.low, middles, mark.high, strict=True), "whisker"),
+        _bar_paths(frame, left, right, mark.first, mark.third, "box"),
+        _segment_paths(frame, zip(left, mark.median, right, mark.median, strict=True), "median"),
     )
 
 
@@ -367,7 +364,7 @@ def _texts_at_points(mark: Words, frame: Frame) -> list[Raw]:
     above, most = (6, 2) if mark.look in ("sign", "idle") else (-4, 20)
     kind = f"middle {mark.look if mark.look in _WORDS else 'label'}"
     return [
-        _text_element(clip_end(text, most), frame.across(x), frame.up(y) - above, kind)
+        _svg_text(clip_end(text, most), frame.across(x), frame.up(y) - above, kind)
         for x, y, text in zip(mark.x, mark.y, mark.texts, strict=True)
         if text and math.isfinite(x) and math.isfinite(y)
     ]
@@ -395,7 +392,7 @@ def _texts_beside_points(mark: Words, frame: Frame, marks: Sequence[Mark]) -> li
             inside = inside and frame.top - 6 < box[1] and box[3] < frame.bottom
             if inside and not any(_covers(box, other) for other in taken):
                 taken.append(box)
-                made.append(_text_element(text, x + dx, y + dy, f"{anchor} {kind}".strip()))
+                made.append(_svg_text(text, x + dx, y + dy, f"{anchor} {kind}".strip()))
                 break
     return made
 
@@ -416,8 +413,8 @@ def stack_picture(key: str, title: str, description: str, stack: Stack) -> Raw:
         y, start = top + place * line, 0.0
         said = clip_end(total, 24)
         marks += [
-            _text_element(clip_end(name, (width - 34) / _WIDEST - len(said)), 10, y + 14),
-            _text_element(said, width - 14, y + 14, "end total"),
+            _svg_text(clip_end(name, (width - 34) / _WIDEST - len(said)), 10, y + 14),
+            _svg_text(said, width - 14, y + 14, "end total"),
         ]
         for term, value in parts.items():
             if not (math.isfinite(value) and value > 0):
