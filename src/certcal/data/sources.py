@@ -157,10 +157,9 @@ class PredictionSource:
             return table, None
         plain = table is None or isinstance(table, list | tuple | int | float) or hasattr(table, "__array__")
         if plain and not is_table(table):
+            kind = type(cast("Any", table)).__name__
             remedy = f"name the columns, or write certcal.{self.verb}(y_true, y_prob) for arrays"
-            raise InputError(
-                f"a table is a file or columns by name ({_TABLES}), not {type(table).__name__}", remedy=remedy
-            )
+            raise InputError(f"a table is a file or columns by name ({_TABLES}), not {kind}", remedy=remedy)
         if not roles:
             return cast("Any", table), columns
         given = {role: name for role, name in (columns or {}).items() if name is not None}
