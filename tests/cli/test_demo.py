@@ -97,6 +97,12 @@ def test_the_attack_keeps_every_label_and_raises_the_error(told):
     assert "No predicted label changed (verified)" in told.words
 
 
+def test_the_attack_on_certified_images_stands_beside_the_certificate_and_does_not_exceed_it(told):
+    said = re.search(r"attack reached an ECE of ([\d.]+); by the certificate, no attack exceeds ([\d.]+)\.", told.words)
+    assert said[2] == told.document["headline"]["text"]
+    assert 0 < float(said[1]) <= float(said[2])
+
+
 def test_what_is_claimed_of_the_network_is_what_its_run_says(told):
     for result in told.document["results"]:
         assert result["claim"]["text"] == pooled_claim(open_run(told.folder / "run").counts(), result["radius"]).text

@@ -10,6 +10,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain, count
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +24,8 @@ from certcal.cli.options import option
 
 if TYPE_CHECKING:
     from certcal.result import Result
+    from certcal.verbs.attack import Attack
+    from certcal.verbs.certification import Certification
 
 # Enough noise for radii of three sigma, and for the attack to end where more would, in a matter of seconds.
 EPOCHS, DRAWS = 30, 10_000
@@ -73,6 +77,7 @@ def demo(no_page: bool, keep: str | None, output: Output) -> None:
         output.emit(certified, sources=[] if keep is None else [keep], images=images)
         if not output.as_json:
             click.echo()
+            _print_attack_beside_certificate(attacked, certified)
         _print_headline(recalibrated, output)
     if not output.as_json:
         _print_next_steps(keep)
@@ -126,6 +131,22 @@ def _print_headline(result: Result | None, output: Output) -> None:
     else:
         render(result.report().of(sections=(), appendix=(), notes=()), make_console(sys.stdout))
     click.echo()
+
+
+def _print_attack_beside_certificate(attacked: Attack | None, certified: Certification) -> None:
+    import certcal
+    from certcal._base.rounding import round_outward
+
+    one, found = certified.at(), None if attacked is None else attacked.rows[0].attacked
+    if found is None or one.certificates is None or not one.certificates.certified.any():
+        return
+    after = found.predictions.select(one.certificates.certified)
+    reached = certcal.measure(after, metrics="ece", bootstrap=0)["ece"].value
+    said = (
+        f"On the samples that are certified at radius {one.radius_text} the attack reached an ECE of "
+        f"{round_outward(reached, 'lower', 4)}; by the certificate, no attack exceeds {one.headline.text}."
+    )
+    click.echo("\n".join(wrap(said, min(80, get_terminal_size().columns))) + "\n")
 
 
 def _free_name(*, force: bool) -> str:
