@@ -22,6 +22,14 @@ def test_what_is_no_table_is_refused_by_its_type(verb, thing):
         verb(thing)
 
 
+def test_what_belongs_to_another_question_is_answered_by_the_way_there():
+    predictions = certcal.Predictions.from_scores([0.2, 0.7], [0, 1])
+    with pytest.raises(InputError, match=r"predictions alone .*; pass a run .* or ask measure\(\) and bound\(\)"):
+        certcal.certify(predictions)
+    with pytest.raises(InputError, match=r"^source 1 is ndarray; pass a run.*compare\(Predictions\.from_scores\("):
+        certcal.compare(np.zeros(3), np.zeros(3))
+
+
 @pytest.mark.parametrize(
     ("verb", "table", "known"),
     [

@@ -17,6 +17,7 @@ from certcal._base.progress import SILENT, Progress
 from certcal._base.signature import Option, Range, Takes, defaults_of, gather, verb
 from certcal.binning import check_edges, equal_mass_edges
 from certcal.data import ArrowStream, FrameLike, IntervalTable, read_intervals
+from certcal.predictions import Predictions
 from certcal.smoothing import (
     CONFIDENCES,
     IF_ALL_HOLD,
@@ -236,6 +237,11 @@ def certify(
             return _of_counts(given, None, name, asked, progress)
         counts = usable_counts(given, drawn_only=asked.drawn_only)
         return _of_counts(counts, given.manifest, name, asked, progress)
+    if isinstance(given, Predictions):
+        raise InputError(
+            "predictions alone say nothing about perturbed inputs; pass a run of sample(), what verify() returns, or a "
+            "table with lower and upper ends of each confidence, or ask measure() and bound() about the predictions"
+        )
     if isinstance(given, IntervalTable):
         if by is not None or columns:
             raise InputError("the columns of this table are known; leave them out", argument="by")

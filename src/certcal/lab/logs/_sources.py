@@ -83,7 +83,10 @@ def _read_sources(sources: Sequence[Any], asked: CompareSettings) -> tuple[list[
             read.append(source.counts())
         elif not is_path(source):
             if not hasattr(source, "sigma"):
-                raise InputError(f"source {place + 1} is {type(source).__name__}; pass a run, a log or a VoteRecord")
+                raise InputError(
+                    f"source {place + 1} is {type(source).__name__}; pass a run, a log or a VoteRecord, or compare two "
+                    "tables: compare(Predictions.from_scores(old, y), Predictions.from_scores(new, y))"
+                )
             read.append(source)
         else:
             read.append(
