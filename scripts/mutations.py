@@ -683,6 +683,20 @@ MUTATIONS = (
         "tests/verification/test_boxes.py::test_an_amount_that_was_computed_leaves_nothing_out",
     ),
     mutation(
+        "sources: series whose index is in another order are joined by position",
+        "data/sources.py",
+        "        _refuse_other_order(y_true=y_true, y_prob=y_prob, **beside)",
+        "        pass",
+        "tests/test_sources.py::test_what_would_be_a_wrong_number_is_one_sentence",
+    ),
+    mutation(
+        "sources: swapped arrays are taken as they stand",
+        "data/sources.py",
+        '        self._refuse_swapped(as_array(y_true, "y_true"), as_array(y_prob, "y_prob"))',
+        "        pass",
+        "tests/verbs/test_mistakes.py::test_arguments_that_do_not_exist_are_answered_with_the_right_ones",
+    ),
+    mutation(
         "margins: a margin of logits takes the same end of both",
         "data/intervals.py",
         "np.nextafter(least - upper, -np.inf)",

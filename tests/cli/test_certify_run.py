@@ -41,6 +41,19 @@ def flat(text):
     return " ".join(text.split())
 
 
+def test_each_radius_has_a_line_with_what_the_library_certifies(certcal_command, run):
+    ran = certcal_command("certify", run, "--radius", ".5,0.25")
+    assert (ran.code, ran.err) == (0, "")
+    for radius in (0.25, 0.5):
+        (line,) = [row for row in ran.out.splitlines() if row.split()[:1] == [str(radius)] and "█" not in row]
+        summary = open_run(run).certificates(radius).summary()
+        error = summary["calibration_error"]
+        claims = [summary.accuracy, pooled_claim(open_run(run).counts(), radius), error.worst, error.worst_all]
+        texts = [claim.text for claim in (*claims, summary.population, summary["brier_score"].worst)]
+        assert [text for text in line.split() if text in texts] == texts
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
 def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_command, run):
     claim = pooled_claim(open_run(run).counts(), 0.125, 0.01)
     out = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01").out)

@@ -14,8 +14,15 @@ import pytest
 import certcal
 from certcal.data import PredictionStream, read_predictions
 from certcal.report.names import label
-from certcal.report.numbers import INTERVALS
+from certcal.report.numbers import INTERVALS, number
 from certcal.verbs.measure import _PEAK
+
+
+def test_the_table_shows_the_numbers_of_the_library(certcal_command, scores):
+    ran = certcal_command("measure", scores)
+    assert (ran.code, ran.err) == (0, "")
+    assert [row.name for row in certcal.measure(scores).rows if number(row.value) not in ran.out] == []
+    assert max(map(len, ran.out.splitlines())) <= 80
 
 
 def test_groups_are_measured_beside_the_whole(certcal_command, scores):

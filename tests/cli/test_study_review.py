@@ -91,6 +91,25 @@ def test_bad_input_leaves_with_a_sentence(certcal_command, study, tmp_path, argu
     assert ran.out == ""
 
 
+def test_hostile_names_do_not_reach_the_terminal(certcal_command, tmp_path):
+    path, page = tmp_path / "nasty.parquet", tmp_path / "page.html"
+    data = np.array(["\x1b[31m<b>red</b>", "fashion"], object).repeat(MODELS)
+    StudyTable.of({**table().columns, "data": data}).write(path)
+    ran = certcal_command("study", "review", path, *FAST, "-o", page)
+    assert ran.code == 0
+    assert "\\x1b[31m<b>red</b>" in ran.out
+    assert "\x1b" not in ran.out + page.read_text()
+    assert "<b>red" not in page.read_text()
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_no_line_is_wider_than_the_terminal(certcal_command, study, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    ran = certcal_command("study", "review", study, *FAST)
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= width
+
+
 def test_report_knows_the_table_of_a_study(certcal_command, study, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = certcal_command("report", study, "--resamples", 20)

@@ -174,6 +174,13 @@ def test_a_page_without_room_leaves_the_steps_out_and_says_so(three: Comparison)
         assert "lower" not in kept["distribution"]
 
 
+def test_hostile_names_are_shown_and_not_run() -> None:
+    page = certcal.compare(votes("<script>alert(1)</script>\u202e", 1), votes("B", 2)).report().to_html()
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "\u202e" not in page
+
+
 # --- families --------------------------------------------------------------------------------------------------------
 
 
