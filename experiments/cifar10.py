@@ -131,7 +131,7 @@ def trained(method: str, scale: Scale, data: Path, folder: Path, device: str) ->
     from certcal.lab.training import train
     from certcal.models.networks import by_name
 
-    images = open_inputs(data, part="train").inputs
+    images = open_inputs(data, split="train").inputs
     most = scale.train if method in ("gaussian", "at") else scale.tuned
     inputs = Inputs.from_arrays(images.inputs[:most], images.labels[:most])
     network = by_name(scale.network, (3, 32, 32), 10).to(memory_format=torch.channels_last)

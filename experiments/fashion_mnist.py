@@ -139,7 +139,7 @@ def images(job: Job) -> tuple[Any, Any]:
     if folder is None or any(folder.glob("*idx3*")):
         split = fashion_mnist(job.data, test=2 * job.scale.test)
         return split.train, split.test
-    return open_inputs(folder, part="train").inputs, open_inputs(folder, part="test").inputs
+    return open_inputs(folder, split="train").inputs, open_inputs(folder, split="test").inputs
 
 
 def train_and_sample(job: Job) -> dict[str, Any]:

@@ -143,15 +143,15 @@ def test_of_data_in_two_parts_the_one_to_test_on_is_attacked_unless_told_otherwi
             *("--attacks", "one-step", "--json", *more),
         )
         document = json.loads(ran.out)
-        return document["n"], document["part"]
+        return document["n"], document["split"]
 
     assert samples() == (50, "test")
-    assert samples("--part", "train") == (40, "train")
+    assert samples("--split", "train") == (40, "train")
     assert samples("--limit", "7") == (7, "test")
 
 
 def test_training_data_and_a_single_sample_are_called_what_they_are(attack, place):
-    ran = attack("--data", place / "both.npz", "--part", "train", "--epsilon", "8 / 255", "--limit", "1")
+    ran = attack("--data", place / "both.npz", "--split", "train", "--epsilon", "8 / 255", "--limit", "1")
     assert ran.code == 0
     assert "1 training sample of shape" in ran.out
     assert "On this sample the AdaECE is" in " ".join(ran.out.split())
@@ -210,7 +210,7 @@ def test_more_perturbed_inputs_than_memory_holds_are_refused_before_attacking(at
         (("--epsilon", "1", "--model", "operator:neg", "--outputs", "logits"), "gives no gradients"),
         (("--epsilon", "1", "--model", "operator:neg"), "--outputs: it is needed for "),
         (("--epsilon", "1", "-o", "x.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv"),
-        (("--epsilon", "1", "--part", "train"), " has no training and test parts; leave it out"),
+        (("--epsilon", "1", "--split", "train"), " has no training and test parts; leave it out"),
     ],
 )
 def test_mistakes_are_one_sentence_and_leave_nothing(attack, tmp_path, arguments, complaint):

@@ -50,7 +50,7 @@ def test_the_command_writes_intervals_that_certify_reads(files: Path, tmp_path: 
         (["--label", "nothing"], "nothing"),
         (["--norm", "l2"], "l2"),
         (["--change", "region=0|1"], "not among its values"),
-        (["--part", "test"], "--part"),
+        (["--split", "test"], "--split"),
         (["--at-once", "0"], "--at-once: 0 is not a whole number from 1"),
         (["--limits", "age=80:18"], "--limits: age: the smallest value, 80, is above the largest, 18; give the smalle"),
         (["--fixed", "agee"], "--fixed: there is no feature 'agee'; did you mean 'age'"),

@@ -147,5 +147,5 @@ def test_a_named_data_set_travels_as_its_name():
 
 def test_a_named_data_set_can_be_trained_on_and_has_no_parts():
     assert len(read_split("tests.data.test_datasets:made").train) == 10
-    with pytest.raises(InputError, match=r"part: .* has no training and test parts; leave it out"):
-        open_inputs("tests.data.test_datasets:made", part="test")
+    with pytest.raises(InputError, match=r"split: .* has no training and test parts; leave it out"):
+        open_inputs("tests.data.test_datasets:made", split="test")

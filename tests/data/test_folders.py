@@ -36,7 +36,7 @@ def refusal(path: Path, **options: str) -> str:
         read_inputs(path, **options)
     text = str(caught.value)
     assert "\n" not in text
-    assert text.removeprefix("part: ").startswith(str(path))
+    assert text.removeprefix("split: ").startswith(str(path))
     return text
 
 
@@ -46,7 +46,7 @@ def refusal(path: Path, **options: str) -> str:
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_a_folder_of_idx_files_gives_the_part_that_is_asked_for(tmp_path, part):
     write_clothes(tmp_path, train=30, test=20)
-    split, data = fashion_mnist(tmp_path), read_inputs(tmp_path, part=part)
+    split, data = fashion_mnist(tmp_path), read_inputs(tmp_path, split=part)
     assert data.fingerprint == getattr(split, part).fingerprint
     assert data.inputs.shape[1:] == (1, 28, 28)
     assert split.train.class_names[9] == "Ankle boot"
@@ -54,15 +54,15 @@ def test_a_folder_of_idx_files_gives_the_part_that_is_asked_for(tmp_path, part):
 
 def test_a_folder_with_both_parts_needs_a_choice_and_one_with_one_part_does_not(tmp_path):
     write_clothes(tmp_path, train=30, test=20)
-    assert "it has a training and a test part; ask for part='train' or part='test'" in refusal(tmp_path)
+    assert "it has a training and a test part; ask for split='train' or split='test'" in refusal(tmp_path)
     for file in tmp_path.glob("train-*"):
         file.unlink()
     assert len(read_inputs(tmp_path)) == 20
-    assert "has no part 'train', only 'test'; ask for 'test', or leave it out" in refusal(tmp_path, part="train")
+    assert "has no part 'train', only 'test'; ask for 'test', or leave it out" in refusal(tmp_path, split="train")
     with pytest.raises(InputError, match="there is no training data, only a test part; add a training part"):
         read_split(tmp_path)
-    with pytest.raises(InputError, match="part: it is 'dev'; pass 'train' or 'test'"):
-        read_inputs(tmp_path, part="dev")
+    with pytest.raises(InputError, match="split: it is 'dev'; pass 'train' or 'test'"):
+        read_inputs(tmp_path, split="dev")
 
 
 @pytest.mark.parametrize(("start", "mark", "zipped"), [("test", "-", False), ("t10k", ".", True), ("test", ".", False)])
@@ -121,22 +121,22 @@ def test_both_parts_number_the_classes_as_the_one_to_train_on_does(tmp_path):
         write_pictures(tmp_path / "train" / name)
     for name in ("bee", "cow"):
         write_pictures(tmp_path / "val" / name, 1)
-    test = read_inputs(tmp_path, part="test")
+    test = read_inputs(tmp_path, split="test")
     assert (test.labels.tolist(), test.class_names) == ([1, 2], ("ant", "bee", "cow"))
     split = read_split(tmp_path)
     assert isinstance(split, Split)
     assert (len(split.train), split.test.fingerprint) == (6, test.fingerprint)
     write_pictures(tmp_path / "test" / "ant", 1)
-    assert read_inputs(tmp_path, part="test").labels.tolist() == [0]  # test goes before val
+    assert read_inputs(tmp_path, split="test").labels.tolist() == [0]  # test goes before val
     write_pictures(tmp_path / "test" / "eel")
-    assert "has no class 'eel'; rename the folder, or add one there" in refusal(tmp_path, part="test")
+    assert "has no class 'eel'; rename the folder, or add one there" in refusal(tmp_path, split="test")
 
 
 def test_a_class_may_be_called_train(tmp_path):
     for name in ("bus", "train"):
         write_pictures(tmp_path / name)
     assert read_inputs(tmp_path).class_names == ("bus", "train")
-    assert "has no training and test parts; leave it out" in refusal(tmp_path, part="train")
+    assert "has no training and test parts; leave it out" in refusal(tmp_path, split="train")
     write_pictures(tmp_path / "train" / "steam")
     assert "'train' holds folders, so it is a part of the data, and 'bus' beside it is none" in refusal(tmp_path)
 
@@ -144,7 +144,9 @@ def test_a_class_may_be_called_train(tmp_path):
 def test_pictures_without_folders_of_classes_are_not_taken_for_classes_called_train_and_test(tmp_path):
     write_pictures(tmp_path / "train")
     write_pictures(tmp_path / "test")
-    assert "this folder holds no sub-folders; put the images into one for each class" in refusal(tmp_path, part="train")
+    assert "this folder holds no sub-folders; put the images into one for each class" in refusal(
+        tmp_path, split="train"
+    )
 
 
 def test_hidden_files_and_litter_are_passed_over_and_links_followed(tmp_path):
@@ -330,9 +332,9 @@ def test_an_archive_may_hold_both_parts(tmp_path):
     path = tmp_path / "data.npz"
     images = RNG.integers(0, 256, (5, 1, 2, 2), np.uint8)
     np.savez(path, train_inputs=images, train_labels=range(5), test_inputs=images[:2], test_labels=[1, 0])
-    assert read_inputs(path, part="train").fingerprint == Inputs.from_arrays(images, range(5)).fingerprint
-    assert read_inputs(path, part="test").labels.tolist() == [1, 0]
-    assert "ask for part='train' or part='test'" in refusal(path)
+    assert read_inputs(path, split="train").fingerprint == Inputs.from_arrays(images, range(5)).fingerprint
+    assert read_inputs(path, split="test").labels.tolist() == [1, 0]
+    assert "ask for split='train' or split='test'" in refusal(path)
     split = read_split(path)
     assert split.description == "data.npz: 5 images of 2 by 2 to train on, 2 others to test on"
     np.savez(path, train_inputs=images, train_kind=range(5))
@@ -344,7 +346,7 @@ def test_arrays_that_are_not_divided_are_read_without_asking_for_a_part(tmp_path
     path = tmp_path / "data.npz"
     np.savez(path, inputs=np.ones((2, 3)), labels=[0, 1], test_inputs=np.zeros((1, 3)), test_labels=[0])
     assert len(read_inputs(path)) == 2
-    assert len(read_inputs(path, part="test")) == 1
+    assert len(read_inputs(path, split="test")) == 1
 
 
 def test_a_file_without_parts_is_all_to_train_on(tmp_path):
@@ -354,7 +356,7 @@ def test_a_file_without_parts_is_all_to_train_on(tmp_path):
     assert type(split) is Parts
     assert split.test is None
     assert split.description == "rows.csv: 2 samples of 2 features to train on"
-    assert "has no training and test parts; leave it out" in refusal(path, part="test")
+    assert "has no training and test parts; leave it out" in refusal(path, split="test")
 
 
 def test_parts_of_different_shapes_are_refused(tmp_path):

@@ -178,12 +178,12 @@ def write_cifar(folder: Path, layout: dict[str, list[str]], count: int = 3) -> d
 def test_images_and_classes_come_back_by_part_in_the_order_of_the_files(tmp_path, layout):
     written = write_cifar(tmp_path, layout)
     for part, (images, classes) in written.items():
-        data = read_inputs(tmp_path, part=part)
+        data = read_inputs(tmp_path, split=part)
         np.testing.assert_array_equal(np.rint(data.inputs * 255), images)
         assert data.labels.tolist() == classes.tolist()
         assert data.scale == "k/255"
     assert len(read_split(tmp_path).train) == 3 * len(layout["train"])
-    with pytest.raises(InputError, match="ask for part='train' or part='test'"):
+    with pytest.raises(InputError, match="ask for split='train' or split='test'"):
         read_inputs(tmp_path)
 
 
@@ -208,9 +208,9 @@ def test_a_file_that_is_missing_or_other_than_it_should_be_is_named(tmp_path, co
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError, match=complaint) as caught:
-        read_inputs(tmp_path, part="train")
+        read_inputs(tmp_path, split="train")
     assert str(caught.value).startswith(f"{path}: ")
-    assert len(read_inputs(tmp_path, part="test")) == 1
+    assert len(read_inputs(tmp_path, split="test")) == 1
 
 
 @pytest.mark.parametrize(("labels", "found"), [((20, 0), "class 20, .* from 0 to 19"), ((0, 100), "class 100, .* 99")])
@@ -224,7 +224,7 @@ def test_files_that_do_not_fit_into_memory_are_refused(tmp_path, monkeypatch):
     write_cifar(tmp_path, HUNDRED, 4)
     monkeypatch.setattr("certcal.data.formats.physical_memory", lambda: 5 * 4 * 3072 - 1)
     with pytest.raises(InputError, match=r"reading it needs .* GiB and this machine has"):
-        read_inputs(tmp_path, part="train")
+        read_inputs(tmp_path, split="train")
 
 
 @pytest.mark.parametrize(
@@ -255,10 +255,10 @@ def write_svhn(path: Path, *, compressed: bool = True, **arrays: np.ndarray) -> 
 def test_house_numbers_are_images_with_channels_first_and_class_ten_is_the_digit_zero(tmp_path, compressed, kind):
     write_svhn(tmp_path / "train_32x32.mat", compressed=compressed, y=CLASSES.astype(kind))
     write_svhn(tmp_path / "test_32x32.mat", X=DIGITS[..., :2], y=CLASSES[:2])
-    data = read_inputs(tmp_path, part="train")
+    data = read_inputs(tmp_path, split="train")
     np.testing.assert_array_equal(np.rint(data.inputs * 255), DIGITS.transpose(3, 2, 0, 1))
     assert (data.labels.tolist(), data.class_names) == ([1, 0, 9, 2, 0, 5], tuple("0123456789"))
-    assert read_inputs(tmp_path / "test_32x32.mat").fingerprint == read_inputs(tmp_path, part="test").fingerprint
+    assert read_inputs(tmp_path / "test_32x32.mat").fingerprint == read_inputs(tmp_path, split="test").fingerprint
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_a_number_that_is_not_finite_is_named_when_its_row_is_read(tmp_path):
 def test_a_folder_of_arrays_may_have_both_parts(tmp_path):
     saved(saved(tmp_path / "data", prefix="train_"), PIXELS[:2], LABELS[:2], "test_")
     assert len(open_inputs(tmp_path / "data").inputs) == 2
-    assert isinstance(read_inputs(tmp_path / "data", part="train").inputs, np.ndarray)
+    assert isinstance(read_inputs(tmp_path / "data", split="train").inputs, np.ndarray)
     assert read_split(tmp_path / "data").description == "data: 9 images of 2 by 2 to train on, 2 others to test on"
 
 

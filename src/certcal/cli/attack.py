@@ -15,7 +15,7 @@ from certcal.verbs.attack import AttackSettings
 from certcal.verbs.attack import attack as verb
 
 _WHAT, _ATTACKING = "Model and data", "Attacking"
-_SAMPLES = ("part", "limit", "every", "resize", "crop")
+_SAMPLES = ("split", "limit", "every", "resize", "crop")
 _SMOOTHED = ("sigma", "draws")
 
 

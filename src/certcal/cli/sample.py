@@ -34,7 +34,7 @@ _ENDINGS = (".json", ".parquet")
     ),
 )
 @model_options(verb, _WHAT)
-@verb_options(verb, _WHAT, only=("limit", "every", "resize", "crop"))
+@verb_options(verb, _WHAT, only=("split", "limit", "every", "resize", "crop"))
 @verb_options(verb, _DRAWING, only=("sigma", "n", "n0", "seed", "noise"))
 @engine_options(_RUNNING)
 @verb_options(verb, _RUNNING, only=("batch", "device", "noise_threads"))

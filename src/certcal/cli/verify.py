@@ -15,7 +15,7 @@ from certcal.verbs.verify import VerifySettings
 from certcal.verbs.verify import verify as verb
 
 _WHAT, _BOX, _VERIFYING = "Model and data", "What may change", "Verifying"
-_SAMPLES = ("label", "part", "limit", "every", "resize", "crop")
+_SAMPLES = ("label", "split", "limit", "every", "resize", "crop")
 _NAMES = Spec("", "name", many=True, ordered=True)
 
 

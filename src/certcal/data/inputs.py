@@ -219,10 +219,10 @@ PARTS: tuple[Part, ...] = ("train", "test")
 Readers = dict[Part | None, Callable[[], Inputs]]
 
 
-def check_part(part: Any) -> None:
+def check_split(split: Any) -> None:
     """Raise unless it is the name of a part, or None."""
-    if part is not None and part not in PARTS:
-        raise InputError(f"it is {part!r}", argument="part", remedy="pass 'train' or 'test'")
+    if split is not None and split not in PARTS:
+        raise InputError(f"it is {split!r}", argument="split", remedy="pass 'train' or 'test'")
 
 
 def read_part(readers: Readers, part: Part | None, source: Path) -> Inputs:
@@ -233,12 +233,12 @@ def read_part(readers: Readers, part: Part | None, source: Path) -> Inputs:
     if part is None and len(there) == 1:
         return readers[there[0]]()
     if part is None:
-        raise InputError(f"{source}: it has a training and a test part; ask for part='train' or part='test'")
+        raise InputError(f"{source}: it has a training and a test part; ask for split='train' or split='test'")
     if not there:
-        raise InputError(f"{source} has no training and test parts", argument="part", remedy="leave it out")
+        raise InputError(f"{source} has no training and test parts", argument="split", remedy="leave it out")
     only = there[0]
     raise InputError(
-        f"{source} has no part {part!r}, only {only!r}", argument="part", remedy=f"ask for {only!r}, or leave it out"
+        f"{source} has no part {part!r}, only {only!r}", argument="split", remedy=f"ask for {only!r}, or leave it out"
     )
 
 

@@ -16,7 +16,7 @@ from certcal._base.durable import open_regular
 from certcal._base.signature import Spec, check_setting, counted_from_one
 from certcal.data.features import LABEL, table_inputs
 from certcal.data.formats import file_ends, local_file
-from certcal.data.inputs import PARTS, Inputs, Part, Parts, Readers, Rows, Split, check_part, npy_source, read_part
+from certcal.data.inputs import PARTS, Inputs, Part, Parts, Readers, Rows, Split, check_split, npy_source, read_part
 from certcal.data.pieces import in_file
 from certcal.data.schema import Resolver
 
@@ -59,7 +59,7 @@ def read_inputs(
     path: str | os.PathLike[str],
     *,
     label: str | None = None,
-    part: Part | None = None,
+    split: Part | None = None,
     resize: int | None = None,
     crop: int | None = None,
 ) -> Inputs:
@@ -91,7 +91,7 @@ def read_inputs(
         The file or folder.
     label
         The column (or array) of labels, when its name does not say it (label, labels, y_true, target, …).
-    part
+    split
         ``"train"`` or ``"test"``: needed where both are there.
     resize, crop
         For folders of images: pixels of the shorter side, resized as torchvision's ``Resize`` does, and of the centre
@@ -108,9 +108,9 @@ def read_inputs(
     ([[1.5, 2.0], [2.5, 3.0]], [0, 1])
     >>> folder.cleanup()
     """
-    check_part(part)
+    check_split(split)
     how = DataSettings(resize=resize, crop=crop)
-    return read_part(input_parts(Path(path), label, how), part, Path(path)).in_memory()
+    return read_part(input_parts(Path(path), label, how), split, Path(path)).in_memory()
 
 
 def input_parts(path: Path, label: str | None = None, how: DataSettings = DataSettings()) -> Readers:  # noqa: B008
@@ -265,14 +265,14 @@ class OpenedInputs:
 
     inputs: Inputs
     name: str
-    part: str | None
+    split: str | None
     settings: DataSettings = DataSettings()
 
 
 def open_inputs(
     source: Any,
     *,
-    part: Any = None,
+    split: Any = None,
     limit: int | None = None,
     every: int = 1,
     resize: int | None = None,
@@ -289,7 +289,7 @@ def open_inputs(
 
         Data sets are read in their own order. Of a loader only its data set is used: its order, batches and workers
         are not. One whose sampler chooses among the samples, or whose ``collate_fn`` is its own, is refused.
-    part
+    split
         "train" or "test" of data in two parts; by default the one to test on.
     limit
         Only the first so many.
@@ -301,22 +301,22 @@ def open_inputs(
     Examples
     --------
     >>> opened = open_inputs("digits", limit=10, every=20)
-    >>> len(opened.inputs), opened.name, opened.part, opened.settings.every
+    >>> len(opened.inputs), opened.name, opened.split, opened.settings.every
     (10, 'digits', 'test', 20)
     >>> open_inputs([([0.5, 0.25], 1), ([0.0, 1.0], 0), ([1.0, 1.0], 1)]).inputs.labels
     array([1, 0, 1])
     """
-    check_part(part)
+    check_split(split)
     how = DataSettings(every=every, resize=resize, crop=crop)
     if isinstance(source, str | os.PathLike):
         name = str(Path(source)) if isinstance(source, os.PathLike) else source  # pyright: ignore
         readers = _readers(name, how)
-        if part is None:
-            part = next((each for each in ("test", "train") if each in readers), None)
-        found = read_part(readers, part, Path(name))
+        if split is None:
+            split = next((each for each in ("test", "train") if each in readers), None)
+        found = read_part(readers, split, Path(name))
     else:
-        if part is not None:
-            raise InputError("it is for data by name or from files", argument="part", remedy="leave it out")
+        if split is not None:
+            raise InputError("it is for data by name or from files", argument="split", remedy="leave it out")
         _refuse_preparing(how)
         name, found = "data", _inputs_of(source)
     there = -(-len(found) // every)
@@ -325,7 +325,7 @@ def open_inputs(
         raise InputError(
             f"it is {limit}, but {name} holds {there} samples{chosen}", argument="limit", remedy="give at most that"
         )
-    return OpenedInputs(found.subset(every=how.every, limit=limit), name, part, how)
+    return OpenedInputs(found.subset(every=how.every, limit=limit), name, split, how)
 
 
 def _inputs_of(source: Any) -> Inputs:

@@ -40,7 +40,7 @@ class AttackSettings:
 
     epsilon: tuple[float, ...]
     attacks: tuple[Any, ...]
-    part: str | None
+    split: str | None
     limit: int | None
     every: int
     resize: int | None
@@ -132,7 +132,7 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
     source: str
     """What was attacked."""
     about: Mapping[str, Any]
-    """Further facts for machines: model, data, part, number of samples."""
+    """Further facts for machines: model, data, split, number of samples."""
     shape: tuple[int, ...]
     """Shape of one input."""
     clean: AttackRow
@@ -353,7 +353,7 @@ def attack(
     *,
     outputs: Annotated[Literal["logits", "probabilities"] | None, Option(metavar="KIND")] = None,
     weights: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FILE")] = None,
-    part: Literal["train", "test"] | None = None,
+    split: Literal["train", "test"] | None = None,
     limit: Annotated[int | None, COUNT] = None,
     every: Annotated[int, COUNT] = 1,
     resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
@@ -403,7 +403,7 @@ def attack(
         Model outputs: logits or probabilities. Default: as the model file says.
     weights
         Weights of the network: .safetensors, or a checkpoint (.pth .pth.tar .pt .ckpt .bin).
-    part
+    split
         Split of the data. Default: test.
     limit
         Attack the first N samples. Default: all.
@@ -505,7 +505,7 @@ def attack(
         source or model_on_data(model, network.description, opened.name),
         {
             "model": "; assumed: ".join((network.description, *found[0].clean_predictions.doubts)),
-            **{"data": opened.name, "part": opened.part, "n": len(inputs)},
+            **{"data": opened.name, "split": opened.split, "n": len(inputs)},
         }
         | ({"every": every} if every > 1 else {}),
         tuple(inputs.inputs.shape[1:]),

@@ -38,7 +38,7 @@ def open_model(model: object, asked: Mapping[str, Any], device: str = "auto") ->
 def open_data(data: Any, asked: Mapping[str, Any]) -> OpenedInputs:
     """The samples that a verb was asked about; those of ``asked`` that it does not know are left at their defaults."""
     asked["progress"].stage("reading")
-    names = "part", "limit", "every", "resize", "crop"
+    names = "split", "limit", "every", "resize", "crop"
     return open_inputs(data, **{name: asked[name] for name in names if name in asked})
 
 

@@ -186,7 +186,7 @@ def sample(
     *,
     outputs: Annotated[Literal["logits", "probabilities"] | None, Option(metavar="KIND")] = None,
     weights: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FILE")] = None,
-    part: Literal["train", "test"] | None = None,
+    split: Literal["train", "test"] | None = None,
     limit: Annotated[int | None, COUNT] = None,
     every: Annotated[int, COUNT] = 1,
     resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
@@ -227,7 +227,7 @@ def sample(
         Model outputs: logits or probabilities. Default: as the model file says.
     weights
         Weights of the network: .safetensors, or a checkpoint (.pth .pth.tar .pt .ckpt .bin).
-    part
+    split
         Split of the data. Default: test.
     limit
         Sample around the first N inputs. Default: all.
@@ -306,7 +306,7 @@ def decide(
     *,
     outputs: Annotated[Literal["logits", "probabilities"] | None, Option(metavar="KIND")] = None,
     weights: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FILE")] = None,
-    part: Literal["train", "test"] | None = None,
+    split: Literal["train", "test"] | None = None,
     limit: Annotated[int | None, COUNT] = None,
     every: Annotated[int, COUNT] = 1,
     resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
@@ -329,7 +329,7 @@ def decide(
 
     Parameters
     ----------
-    model, data, outputs, weights, part, limit, every, resize, crop, sigma
+    model, data, outputs, weights, split, limit, every, resize, crop, sigma
         As for :func:`certcal.sample`.
     radius
         Sample only until it is decided whether each input's certified radius exceeds R, at most n times.

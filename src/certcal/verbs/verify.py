@@ -48,7 +48,7 @@ class VerifySettings:
     """What :func:`verify` was asked; ``verify(model, data, box, **vars(settings))`` asks it again."""
 
     label: str | None
-    part: str | None
+    split: str | None
     limit: int | None
     every: int
     resize: int | None
@@ -268,7 +268,7 @@ def verify(
     outputs: Annotated[Literal["logits", "probabilities"] | None, Option(metavar="KIND")] = None,
     weights: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FILE")] = None,
     label: Annotated[str | None, Takes("text"), Option(metavar="COLUMN")] = None,
-    part: Literal["train", "test"] | None = None,
+    split: Literal["train", "test"] | None = None,
     limit: Annotated[int | None, COUNT] = None,
     every: Annotated[int, COUNT] = 1,
     resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
@@ -306,7 +306,7 @@ def verify(
         Column of the labels in a table of features.
 
         By default the one whose name says it.
-    part
+    split
         Split of the data. Default: test.
     limit
         Verify the first N samples. Default: all.
@@ -414,8 +414,8 @@ def _read_rows(
         opened = open_data(data, asked)
         inputs = opened.inputs.in_memory()
         return np.asarray(inputs.inputs), inputs.labels, (), dict[str, Any](), opened.name, False
-    if asked["part"] is not None:
-        raise InputError("it is for data in two parts", argument="part", remedy="leave it out")
+    if asked["split"] is not None:
+        raise InputError("it is for data in two parts", argument="split", remedy="leave it out")
     asked["progress"].stage("reading")
     features = read_features(data, label=asked["label"], beside=box.columns)
     features = features.subset(every=asked["every"], limit=asked["limit"])

@@ -69,7 +69,7 @@ def view(found: Attack) -> Report:
     limits = "values unlimited" if box is None else f"values from {box[0]:g} to {box[1]:g}"
     draws = counted(conventions["draws"], "draw") if conventions["sigma"] is not None else ""
     smoothed = f"; smoothed, σ = {conventions['sigma']:g}, {draws}" if draws else ""
-    samples = counted(found.n, "training sample" if found.about.get("part") == "train" else "sample")
+    samples = counted(found.n, "training sample" if found.about.get("split") == "train" else "sample")
     notes = ["y is the true class, ŷ the predicted one."]
     if draws:
         notes.append("The attack is on the mean over the draws, which stay the same.")
