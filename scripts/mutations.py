@@ -444,6 +444,20 @@ MUTATIONS = (
     ),
     # ------------------------------------------------------------------------------------------- logs and recalibration
     mutation(
+        "logs: a noise level is found that does not explain every radius",
+        "lab/logs/_log.py",
+        "if sigma and _PrintedIntervals(radii - half, radii + half, sigma, n).consistent_levels([level]):",
+        "if sigma:",
+        "tests/smoothing/test_logs.py::test_a_noise_level_is_refused_at_which_one_radius_is_none_of_the_possible_ones",
+    ),
+    mutation(
+        "logs: the largest radius of a single sample is taken for that of all votes",
+        "lab/logs/_log.py",
+        "    if holders > 1:\n",
+        "    if holders > 0:\n",
+        "tests/smoothing/test_logs.py::test_no_noise_level_is_found_where_radii_leave_it_open",
+    ),
+    mutation(
         "logs: only the radii that tell most",
         "lab/logs/_log.py",
         "parts = order[:_TELLING], order[_TELLING:]",

@@ -104,7 +104,7 @@ def test_a_claim_that_the_radii_contradict_is_said(certcal_command, logs):
     [
         ((), "SOURCE is missing"),
         (("none.tsv", "--sigma", 1, "-n", 10), "there is no such run or log"),
-        (("LOG",), "--sigma: "),
+        (("LOG",), "-n: "),
         (("LOG", "-n", 1000), "--sigma: "),
         (("LOG", "--sigma", 1), "a log does not say how it was certified"),
         (("LOG", "LOG", "LOG", "--sigma", 1, "--sigma", 1, "-n", 1000), "--sigma: 2 values are given for 3 logs"),

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import certcal
 from certcal import InputError
 from certcal.lab.logs import LogWarning, compare, compare_families, dominance, read_log
 from certcal.smoothing.robustness import (
@@ -104,6 +105,73 @@ def test_alpha_is_inferred_from_the_radii_of_real_logs_and_false_claims_are_noti
     assert "alpha = 0.001 was inferred" in log.notes[0]
     with pytest.warns(LogWarning, match=r"not certified at alpha = 0\.01 as claimed; alpha = 0\.001 is used"):
         assert read_log(oracle.path, sigma=sigma, n=oracle.n, alpha=0.01).alpha == 0.001
+
+
+@pytest.mark.parametrize("sigma", [0.12, 0.25, 0.50, 1.00])
+def test_the_noise_level_is_found_where_all_votes_certify_the_largest_radius(oracles, sigma):
+    oracle = oracles[sigma]
+    log = read_log(oracle.path, n=oracle.n, alpha=0.001)
+    assert log.sigma == sigma
+    assert "sigma was found" in log.notes[0]
+    assert read_log(oracle.path, n=oracle.n).sigma == sigma
+
+
+@pytest.mark.parametrize(
+    ("votes", "sigma", "why"),
+    [
+        ([1000, 990, 950, 900], 0.25, "the largest radius is that of one sample"),
+        ([998, 998, 950, 900], 0.25, "no round one fits"),
+        ([1000, 1000, 950, 900], 0.123, "no round one fits"),
+    ],
+)
+def test_no_noise_level_is_found_where_radii_leave_it_open(tmp_path, votes, sigma, why):
+    path = tmp_path / "log.tsv"
+    path.write_text(printed(np.array(votes), np.ones(4), n=1000, sigma=sigma, alpha=0.001))
+    with pytest.raises(InputError, match=f"cannot be found .*{why}"):
+        read_log(path, n=1000, alpha=0.001)
+
+
+def test_a_noise_level_is_refused_at_which_one_radius_is_none_of_the_possible_ones(tmp_path):
+    path = tmp_path / "log.tsv"
+    text = printed(np.array([1000, 1000, 999, 998]), np.ones(4), n=1000, sigma=0.25, alpha=0.001)
+    path.write_text(text)
+    assert read_log(path, n=1000, alpha=0.001).sigma == 0.25
+    last, above = text.splitlines()[-1], text.splitlines()[-2]
+    between = (float(last.split("\t")[3]) + float(above.split("\t")[3])) / 2
+    path.write_text(text + line(4, 3, 3, f"{between:.3f}", 1))
+    with pytest.raises(InputError, match="cannot be found"):
+        read_log(path, n=1000, alpha=0.001)
+
+
+def test_a_folder_of_logs_is_a_family_of_noise_levels(tmp_path):
+    votes = np.array([1000, 1000, 995, 950, 900, 400])
+    for name in ("plain", "sharp"):
+        for sigma in (0.25, 0.5):
+            place = tmp_path / name / f"{sigma}"
+            place.mkdir(parents=True)
+            (place / "log.tsv").write_text(printed(votes, votes > 500, n=1000, sigma=sigma, alpha=0.001))
+            (place / "readme.txt").write_text("not a log")
+    found = certcal.compare({name: tmp_path / name for name in ("plain", "sharp")}, n=1000, alpha=0.001, radii=[0.25])
+    assert found.sigmas == (0.25, 0.5)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="neither a run nor a folder of certification logs"):
+        certcal.compare(plain=tmp_path / "plain", none=tmp_path / "none", n=1000)
+
+
+def test_unpaired_logs_are_compared_without_statements_about_pairs(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, size in (("few", 60), ("many", 90)):
+        votes = np.minimum(1000, rng.binomial(1000, 0.97 + 0.02 * (name == "many"), size) + 10)
+        (tmp_path / name).write_text(printed(votes, np.ones(size), n=1000, sigma=0.5, alpha=0.001))
+    given = {name: tmp_path / name for name in ("few", "many")}
+    with pytest.raises(InputError, match="different samples"):
+        certcal.compare(given, sigma=0.5, n=1000)
+    paired = certcal.compare(given, sigma=0.5, n=1000, samples="common")
+    free = certcal.compare(given, sigma=0.5, n=1000, samples="unpaired")
+    assert [run.n for run in free.runs] == [60, 90]
+    assert paired.graphs[0].chances
+    assert not free.graphs[0].chances
+    assert free.notes[0].startswith("Samples are not paired")
 
 
 def test_recovered_votes_certify_the_printed_radii_again(oracles):

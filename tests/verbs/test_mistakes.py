@@ -132,5 +132,5 @@ def test_tables_of_predictions_are_not_taken_for_logs(tmp_path):
     ):
         certcal.compare(tmp_path / "a.csv", tmp_path / "log.tsv")
     assert certcal.compare(tmp_path / "a.csv", tmp_path / "a.csv").new.n == 1
-    with pytest.raises(InputError, match=r"^sigma: .*log\.tsv: a log does not say how it was certified"):
+    with pytest.raises(InputError, match=r"^n: .*log\.tsv: a log does not say how it was certified"):
         certcal.compare(tmp_path / "log.tsv")

@@ -52,7 +52,7 @@ def compare_runs(
     radii: Annotated[float | Iterable[float], Range(0), Option("--radius", "R")] = (),
     alpha: Annotated[float | None, Takes("failure")] = None,
     budgets: Annotated[Iterable[tuple[int, float]], Takes("text"), Option("--budget", "N,ALPHA")] = (),
-    samples: Literal["all", "common"] = "all",
+    samples: Literal["all", "common", "unpaired"] = "all",
     sigma: Annotated[float | Iterable[float], Takes("positive"), Option(metavar="S", ordered=True)] = (),
     n: Annotated[int | Iterable[int], Range(1, 10**9), Option("-n", ordered=True)] = (),
     progress: Progress = SILENT,
@@ -89,7 +89,7 @@ class CompareVerb(Protocol[OfTables, OfRuns]):
         radii: float | Iterable[float] = ...,
         alpha: float | None = ...,
         budgets: Iterable[tuple[int, float]] = ...,
-        samples: Literal["all", "common"] = ...,
+        samples: Literal["all", "common", "unpaired"] = ...,
         sigma: float | Iterable[float] = ...,
         n: int | Iterable[int] = ...,
         progress: Progress = ...,
@@ -127,7 +127,7 @@ def compare(*sources: Any, **options: Any) -> Comparison | FamilyComparison | Ch
     ----------
     sources
         Two tables, as for :func:`certcal.measure`. Or two results of :func:`certcal.measure` or :func:`certcal.bound`,
-        without keywords. Or folders of runs, files of logs, or what was read from them
+        without keywords. Or folders of runs or of logs, files of logs, or what was read from them
         (:class:`~certcal.smoothing.Run`, its counts, a :class:`~certcal.lab.logs.CertificationLog`, a
         :class:`~certcal.smoothing.robustness.VoteRecord`). Or one mapping from names of families to such sources.
     key
@@ -168,9 +168,9 @@ def compare(*sources: Any, **options: Any) -> Comparison | FamilyComparison | Ch
         With families: also certified accuracy as N noise samples at level ALPHA would give it; repeatable. Default:
         100,0.01 1000,0.001 and 100000,0.001.
     samples
-        Which samples: all, which families must share, or the common ones of all runs.
+        Which samples: all, which families must share, the common ones of all runs, or unpaired, those of each run.
     sigma
-        Noise level of the logs: once for all, or once for each in order.
+        Noise level of the logs: once for all, or once for each in order. Default: found from the radii.
     n
         Noise samples per input of the logs: once for all, or once for each in order.
     progress

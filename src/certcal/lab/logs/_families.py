@@ -29,7 +29,7 @@ from certcal.lab.logs._compare import (
 )
 from certcal.lab.logs._graph import DominanceGraph, graph_of_best, graph_of_shares
 from certcal.lab.logs._repeats import RepeatedRuns, pool_runs
-from certcal.lab.logs._samples import check_same_samples, on_common_samples
+from certcal.lab.logs._samples import UNPAIRED, check_same_samples, on_common_samples
 from certcal.smoothing import Counts
 from certcal.smoothing.robustness.accuracy import AccuracyCurve, best_accuracy
 from certcal.smoothing.robustness.votes import VoteRecord, as_record, named
@@ -169,7 +169,8 @@ def compare_families(
         pairs. Such statements are about shares of as many votes as the runs have, not about p_A. The graphs of
         different σ have it each.
     samples
-        "common" to compare on the samples that all runs have, where "all" refuses runs over different ones.
+        "common" to compare on the samples that all runs have, where "all" refuses runs over different ones; "unpaired"
+        to compare them nevertheless, with nothing said about sampling error.
 
     Examples
     --------
@@ -206,8 +207,8 @@ def compare_families(
     return FamilyComparison(
         families,
         best,
-        _graphs(families, by_sigma, level),
-        (*left_out, *_notes(runs, members)),
+        _graphs(families, by_sigma, None if samples == "unpaired" else level),
+        (*([UNPAIRED] if samples == "unpaired" else left_out), *_notes(runs, members)),
         settings=setting_tables(by_name, asked),
         calibration=_certify_calibration(members, separate, at if calibration_at is None else calibration_at, alpha),
         repeats=_group_repeats(members, cut, separate, runs[0].curve.at, alpha),
@@ -292,14 +293,14 @@ def _best_of(family: RunFamily) -> AccuracyCurve:
 
 
 def _graphs(
-    families: Sequence[RunFamily], by_sigma: Mapping[float, Sequence[ComparedMember]], level: float
+    families: Sequence[RunFamily], by_sigma: Mapping[float, Sequence[ComparedMember]], level: float | None
 ) -> tuple[DominanceGraph, ...]:
     graphs: list[DominanceGraph] = []
     for several in by_sigma.values():
         if len(several) > 1:
             shares = [replace(one.run.distribution, name=one.family) for one in several]
             averages = {one.family: one.run.average.value for one in several}
-            chances = _chances(several, level) if _same_draws(several) else ()
+            chances = _chances(several, level) if level is not None and _same_draws(several) else ()
             graphs.append(graph_of_shares(shares, averages, chances))
     if len(families) > 1 and (not graphs or any(len(family.runs) > 1 for family in families)):
         runs = [run for family in families for run in family.runs]

@@ -18,7 +18,7 @@ from certcal._base.checks import InputError, failure_probability, noise_level, w
 from certcal._base.durable import open_regular
 from certcal._base.files import path_of
 from certcal.data import LOG, log_columns
-from certcal.smoothing.robustness.votes import VoteRecord, certifying_probability, smallest_votes
+from certcal.smoothing.robustness.votes import VoteRecord, certifying_probability, smallest_votes, vote_radii
 
 COLUMNS = tuple(LOG)
 # Columns in which some logs give the votes for the chosen class.
@@ -33,6 +33,10 @@ _ROUND = tuple(float(f"{digit}e-{power}") for power in range(2, 11) for digit in
 _TELLING = 64
 _MOST_NAMED = 5
 _ALONE = "no other round alpha up to 0.05 explains every radius"
+# Levels and digits at which a noise level is looked for.
+_SIGMA_FOUND = "sigma was found: at the noise level used, all votes certify the largest radius."
+_USUAL = (0.05, 0.01, 0.001, 0.0001)
+_SIGMA_DIGITS = 2
 
 
 class LogWarning(UserWarning):
@@ -98,7 +102,9 @@ class CertificationLog:
 
 
 @names_wrong_types
-def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float | None = None) -> CertificationLog:
+def read_log(
+    path: str | os.PathLike[str], *, sigma: float | None = None, n: int, alpha: float | None = None
+) -> CertificationLog:
     r"""Read a log of ``idx label predict radius correct time`` lines, separated by tabs, and recover the votes.
 
     Other names are found as in any table: ``y_true`` for label, ``prediction`` for predict, ``exact_radius`` for
@@ -111,12 +117,15 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     the claimed one, or else the only round one (1, 2 or 5 times a power of ten, up to 0.05), with a :class:`LogWarning`
     if another was claimed. Where no round α does, or several, the log is refused.
 
+    A noise level that is not given is found where samples share the largest radius: that is the one which n of n votes
+    certify, so σ is the number of at most two digits that makes it so, if every other radius fits as well.
+
     Parameters
     ----------
     path
         The file.
     sigma
-        Standard deviation of the noise. Not guessed from the file's name.
+        Standard deviation of the noise. Default: found from the radii, not from the file's name.
     n
         Draws per sample.
     alpha
@@ -132,9 +141,12 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     >>> log = read_log(path, sigma=1.0, n=100, alpha=0.001)
     >>> log.lowest.tolist(), log.highest.tolist()
     ([100, 90, 0], [100, 90, 65])
+    >>> _ = path.write_text("\n".join([*lines, "3 3 3 1.5 1 0:01"]).replace(" ", "\t"))
+    >>> read_log(path, n=100, alpha=0.001).sigma
+    1.0
     >>> folder.cleanup()
     """
-    sigma = noise_level(sigma)
+    sigma = None if sigma is None else noise_level(sigma)
     n = whole_number(n, 1, 10**9, "n", "pass the number of draws per sample, from 1 to 1000000000")
     if alpha is not None:
         alpha = failure_probability(alpha, "alpha")
@@ -143,6 +155,11 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     radii = np.where(known, columns["radius"], np.nan)
     distinct, first, back = np.unique(radii[known], return_index=True, return_inverse=True)
     half = columns["half"][known][first]
+    found: tuple[str, ...] = ()
+    if sigma is None:
+        holders = int((back == distinct.size - 1).sum())
+        sigma = _find_sigma(distinct, half, holders, n, alpha, os.fspath(path))
+        found = (_SIGMA_FOUND,)
     printed = _PrintedIntervals(distinct - half, distinct + half, sigma, n)
     counts = columns.get("votes")
     if counts is not None:
@@ -179,7 +196,7 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
         correct=columns["correct"] == 1,
         lowest=lowest,
         highest=highest,
-        notes=notes,
+        notes=(*found, *notes),
     )
 
 
@@ -221,6 +238,37 @@ class _PrintedIntervals:
             return lowest <= highest
         fewest, most = self.counted
         return (lowest <= fewest[some]) & (most[some] <= highest)
+
+
+def _find_sigma(
+    radii: NDArray[np.float64], half: NDArray[np.float64], holders: int, n: int, alpha: float | None, place: str
+) -> float:
+    """The noise level at which n of n votes certify the largest radius and every other one fits."""
+    found: set[float] = set()
+    if holders > 1:
+        for levels in ((alpha,) if alpha is not None else (), _USUAL):
+            for level in levels:
+                unit = float(vote_radii([n], n, 1.0, level)[0])
+                sigma = _shortest_number((radii[-1] - half[-1]) / unit, (radii[-1] + half[-1]) / unit)
+                if sigma and _PrintedIntervals(radii - half, radii + half, sigma, n).consistent_levels([level]):
+                    found.add(sigma)
+            if found:
+                break
+    if len(found) != 1:
+        why = "fit" if found else "the largest radius is that of one sample" if holders < 2 else "no round one fits"
+        several = f"sigma = {_levels_text(sorted(found))} " if found else ""
+        reason = f"{place}: the noise level cannot be found ({several}{why})"
+        raise InputError(reason, argument="sigma", remedy="give the noise level it was certified with")
+    return found.pop()
+
+
+def _shortest_number(lower: float, upper: float) -> float | None:
+    """The number of fewest digits between two, if it has no more than a noise level has."""
+    for digits in range(_SIGMA_DIGITS):
+        unit = 10.0 ** (np.floor(np.log10(upper)) - digits) if upper > 0 else 1.0
+        if lower <= (multiple := np.floor(upper / unit + _SLACK)) * unit * (1 + _SLACK) and multiple > 0:
+            return float(f"{multiple * unit:.{digits + 1}g}")
+    return None
 
 
 def _infer_alpha(

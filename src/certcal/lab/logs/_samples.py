@@ -12,7 +12,8 @@ from certcal._base.checks import InputError, choice
 from certcal._base.text import counted
 from certcal.smoothing.robustness.votes import VoteRecord
 
-SAMPLES = ("all", "common")
+SAMPLES = ("all", "common", "unpaired")
+UNPAIRED = "Samples are not paired: part of every difference may be that of the samples, and none is beyond chance."
 # How many runs a sentence names.
 _FEW = 3
 
@@ -46,7 +47,7 @@ def on_common_samples(
 ) -> tuple[list[Any], list[VoteRecord], list[str]]:
     """Runs and their records, cut to the samples that all have if that is asked for, and what was left out."""
     choice(samples, SAMPLES, "samples")
-    if samples == "all" or find_different_samples(records) is None:
+    if samples != "common" or find_different_samples(records) is None:
         return list(sources), list(records), []
     first = records[0]
     shared = set(first.index.tolist())

@@ -8,15 +8,15 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from certcal._base.checks import InputError
 from certcal._base.text import counted
-from certcal.data import existing
+from certcal.data import existing, log_columns
 from certcal.lab.logs._budgets import DEFAULT_BUDGETS
 from certcal.lab.logs._compare import Comparison, compare
 from certcal.lab.logs._families import FamilyComparison, compare_families
-from certcal.lab.logs._log import LogWarning, read_log
+from certcal.lab.logs._log import COLUMNS, LogWarning, read_log
 from certcal.smoothing import Run, open_run
 from certcal.verbs.compare import TABLE, CompareSettings, as_list, is_path, source_kind
 
@@ -36,7 +36,9 @@ def compare_unnamed(sources: Sequence[Any], asked: CompareSettings) -> Compariso
 
 
 def compare_named(families: Mapping[str, Any], asked: CompareSettings) -> FamilyComparison:
-    named_sources = [(name, each) for name, several in families.items() for each in as_list(several)]
+    named_sources = [
+        (name, one) for name, several in families.items() for each in as_list(several) for one in _logs_of_folder(each)
+    ]
     read, origins = _read_sources([source for _, source in named_sources], asked)
     members: dict[str, list[Any]] = {name: [] for name in families}
     paths: dict[str, list[str]] = {}
@@ -71,6 +73,23 @@ def letters(count: int) -> list[str]:
     """
     alphabet = string.ascii_uppercase
     return [alphabet[i % 26] + (str(i // 26 + 1) if i >= 26 else "") for i in range(count)]
+
+
+def _logs_of_folder(source: Any) -> Sequence[Any]:
+    """The logs below a folder that is no run; anything else as it is."""
+    if not is_path(source) or not Path(source).is_dir() or (Path(source) / "manifest.json").exists():
+        return [source]
+    logs = [path for path in sorted(Path(source).rglob("*")) if path.is_file() and _is_log(path)]
+    if not logs:
+        remedy = "give the folder of a run, or one with logs in it"
+        raise InputError(f"{source}: neither a run nor a folder of certification logs", remedy=remedy)
+    return logs
+
+
+def _is_log(path: Path) -> bool:
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        names = stream.readline(4096).rstrip("\r\n").split("\t")
+    return len(set(names)) == len(names) and set(COLUMNS) <= log_columns(names).keys()
 
 
 def _read_sources(sources: Sequence[Any], asked: CompareSettings) -> tuple[list[Any], list[str]]:
@@ -110,13 +129,12 @@ def _one_per_log(values: Sequence[Any], logs: int, argument: str) -> list[Any]:
 def _read_log_file(path: Path, said: Iterator[tuple[float | None, int | None]], alpha: float | None) -> Any:
     sigma, n = next(said)
     existing(path, "run or log")
-    for argument, value in (("sigma", sigma), ("n", n)):
-        if value is None:
-            if source_kind(path) == TABLE:
-                remedy = "compare it with one other table, without names"
-                raise InputError(f"{path}: this is {TABLE}, and runs and logs are compared here", remedy=remedy)
-            reason = f"{path}: a log does not say how it was certified"
-            raise InputError(reason, argument=argument, remedy="give its noise level and noise samples per input")
+    if n is None:
+        if source_kind(path) == TABLE:
+            remedy = "compare it with one other table, without names"
+            raise InputError(f"{path}: this is {TABLE}, and runs and logs are compared here", remedy=remedy)
+        reason = f"{path}: a log does not say how it was certified"
+        raise InputError(reason, argument="n", remedy="give its noise samples per input")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LogWarning)  # it is in the log's notes, which are shown
-        return read_log(path, sigma=cast("float", sigma), n=cast("int", n), alpha=alpha)
+        return read_log(path, sigma=sigma, n=n, alpha=alpha)
