@@ -843,6 +843,21 @@ MUTATIONS = (
         "tests/bounds/test_lipschitz.py::test_two_per_cent_less_of_the_constant_does_not_cover_the_steepest_function",
     ),
     mutation(
+        "Lipschitz, published: nine tenths of the deviation of a bucket's mean",
+        "bounds/_lipschitz.py",
+        "np.sqrt(log / (2 * np.maximum(number, 1)))",
+        "0.9 * np.sqrt(log / (2 * np.maximum(number, 1)))",
+        "tests/bounds/test_lipschitz.py::"
+        "test_with_a_tenth_less_of_the_bucket_means_deviation_the_published_form_fails_too_often",
+    ),
+    mutation(
+        "Lipschitz, published: the level of every candidate is that of all",
+        "bounds/_lipschitz.py",
+        "level = delta / (len(candidates) * folds)",
+        "level = delta / folds",
+        "tests/bounds/test_lipschitz.py::test_the_published_form_is_the_least_of_all_partitions_each_by_its_formula",
+    ),
+    mutation(
         "Lipschitz: after a zero a gap keeps its sign",
         "_kernels/runs.py",
         "if rises or sign == 1:  # else",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
@@ -68,6 +68,34 @@ def bucket_bound(s: np.ndarray, y: np.ndarray, labels: np.ndarray) -> tuple[floa
         gap += abs(math.fsum(y[inside]) - math.fsum(s[inside]))
         away += np.abs(s[inside] - np.mean(s[inside])).sum()
     return gap / s.size, away / s.size
+
+
+def lipschitz_bucketing(
+    s: np.ndarray, y: np.ndarray, training: np.ndarray, edges: list[float], slope: float, delta: float
+) -> dict[str, float]:
+    """The terms of one partition and one split, sample by sample."""
+    buckets = [[i for i, score in enumerate(s) if a <= score < b or score == b == 1.0] for a, b in pairwise(edges)]
+    number = [sum(1 for i in bucket if training[i]) for bucket in buckets]
+    log = math.log(2 * sum(1 for each in number if each) / (delta / 3))
+    gaps, errors, every = [], [], []
+    for bucket, n, (a, b) in zip(buckets, number, pairwise(edges), strict=True):
+        mean = math.fsum(y[i] for i in bucket if training[i]) / n if n else 0.5
+        error = min(1.0, slope * (b - a) + math.sqrt(log / (2 * n))) if n else 0.5
+        held = [i for i in bucket if not training[i]]
+        gaps += [abs(s[i] - mean) for i in held]
+        errors += [error for _ in held]
+        every.append(error)
+    m, log = len(gaps), math.log(3 / (delta / 3))
+
+    def deviation(values: list[float], largest: float) -> float:
+        return largest * (math.sqrt(2 * np.var(np.array(values) / largest) * log / m) + 3 * log / m)
+
+    return {
+        "surrogate gap": math.fsum(gaps) / m,
+        "bucketing error": math.fsum(errors) / m,
+        "validation of the gap": deviation(gaps, 1.0),
+        "validation of the error": deviation(errors, max(every)),
+    }
 
 
 def capital_of_buckets(

@@ -60,10 +60,12 @@ def test_the_order_of_the_samples_is_assumed_where_they_are_split_and_only_there
         "smooth": bounds.smooth(Z, C, 0.25),
         "smooth, repaired": bounds.smooth(Z, C, 0.25, form="repaired"),
         "bounded_variation, published": bounds.bounded_variation(Z, C, form="published"),
+        "lipschitz, published": bounds.lipschitz(Z, C, 2.0, form="published"),
         "classwise, repaired": bounds.classwise(bounds.smooth, P, LABELS, bandwidth=0.25, form="repaired").mean,
     }
     split = {name for name, bound in found.items() if ORDER in bound.assumptions}
-    assert split == {"binned_lower", "smooth, repaired", "bounded_variation, published", "classwise, repaired"}
+    several = {"smooth, repaired", "bounded_variation, published", "lipschitz, published", "classwise, repaired"}
+    assert split == {"binned_lower", *several}
     moved = {name for name, bound in found.items() if "seed" in bound.settings}
     assert moved == split
     for name in split:

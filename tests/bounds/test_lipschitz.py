@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,15 +13,17 @@ from scipy import stats
 
 from certcal import InputError
 from certcal._kernels.runs import _upward, least_of_runs
-from certcal.bounds import _lipschitz, lipschitz
+from certcal.bounds import _lipschitz, lipschitz, perturb
 from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, running_sums, signed_sums
-from certcal.bounds._lipschitz import _Patterns
-from certcal.bounds._shared import sort_pairs
+from certcal.bounds._lipschitz import CELLS, SHIFTS, BucketedSplit, _Patterns, bucket_cells
+from certcal.bounds._shared import fold_of_each, sort_pairs
 from certcal.bounds.concentration import place_bets
 from certcal.lab.study import SYNTHETIC
 from tests.bounds import naive
 
 DELTA = 0.1
+
+published = partial(lipschitz, form="published")
 
 
 @pytest.mark.parametrize("constant", [0.5, 1.0, 1.2, 3.0, 20.0])
@@ -191,6 +194,20 @@ def test_unusable_input_is_named(arguments: tuple[object, ...], message: str) ->
         lipschitz(*arguments)  # pyright: ignore
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"form": "printed"}, "form is 'printed'; pass one of 'direct', 'published'"),
+        ({"seed": 1}, "seed is 1, but nothing is split in this form; leave it out or pass form='published'"),
+        ({"form": "published", "folds": 3}, "scores has 2 entries for 3 folds"),
+        ({"form": "published", "scale": "logit"}, "form is 'published', which is for the scale 'probability'"),
+    ],
+)
+def test_unusable_forms_are_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        lipschitz([0.5, 0.6], [0, 1], 2.0, **options)  # pyright: ignore
+
+
 def test_the_claim_names_the_slope_it_assumes() -> None:
     bound = lipschitz(np.full(100, 0.5), np.arange(100) % 2, 1.5)
     assert "changes by at most 1.5 per unit of the score" in bound.statement
@@ -209,3 +226,99 @@ def test_in_a_cell_with_several_scores_and_a_zero_the_gap_may_have_fallen_as_ste
         inside = scores[starts[zone] : starts[zone + 1]]
         fallen = (constant + 1) * (inside - inside[0])  # |gap| after a zero at the first score of the cell
         assert min(_upward(table, sign, zone, zone) for sign in (0, 1)) >= fallen.sum()
+
+
+# ------------------------------------------------------------------------------------------------ published bucketing
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 2.0, 32.0]), st.sampled_from([2, 3]))
+@settings(max_examples=12, deadline=None)
+def test_the_published_form_is_the_least_of_all_partitions_each_by_its_formula(
+    seed: int, constant: float, folds: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(folds, 120))
+    s = np.round(rng.beta(*rng.uniform(0.2, 3, 2), n), int(rng.integers(1, 7)))
+    y = (rng.random(n) < s**2).astype(np.uint8)
+    bound = published(s, y, constant, DELTA, folds=folds, seed=4)
+    fold = fold_of_each(n, folds, 4)
+    most = math.ceil(math.log2(max(1.0, min(((constant + 1) ** 2 * n) ** (1 / 3), n))))
+    level = DELTA / (folds * SHIFTS * (most + 1))
+    found = []
+    for count in 2 ** np.arange(most + 1):
+        for shift in range(SHIFTS):
+            edges = [0.0, *((j + shift / SHIFTS) / count for j in range(1, count)), 1.0]
+            parts = [naive.lipschitz_bucketing(s, y, fold != k, edges, constant, level) for k in range(folds)]
+            found.append({name: sum(part[name] for part in parts) / folds for name in parts[0]})
+    best = min(found, key=lambda terms: sum(terms.values()))
+    # A distance within the cell of the mean is at most its chord; the root of a variance feels that most.
+    assert sum(best.values()) <= sum(bound.terms.values()) < sum(best.values()) * 1.003
+
+
+def test_every_term_of_published_bucketing_is_its_formula() -> None:
+    rng = np.random.default_rng(8)
+    s = rng.random(3000)
+    y = (rng.random(3000) < s).astype(np.uint8)
+    training = fold_of_each(3000, 2, 0) == 0
+    cut = bucket_cells(16, 3)
+    expected = naive.lipschitz_bucketing(s, y, training, (cut / CELLS).tolist(), 5.0, 0.01)
+    assert BucketedSplit.of(s, y, training).terms(cut, 5.0, 0.01) == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_shift_moves_the_inner_edges_by_a_share_of_a_bucket_and_leaves_the_ends() -> None:
+    np.testing.assert_array_equal(bucket_cells(4, 1) / CELLS, [0, 0.3125, 0.5625, 0.8125, 1])
+    np.testing.assert_array_equal(bucket_cells(1, 3) / CELLS, [0, 1])
+
+
+def test_with_a_tenth_less_of_the_bucket_means_deviation_the_published_form_fails_too_often() -> None:
+    # All scores are 0, η is ½, and validation is without end: the bound is mean + deviation, and the mean binomial.
+    n, delta = 20_000, 3e-12
+    part = delta / 3
+
+    def log_rate(share: float) -> float:
+        def total(heads: int) -> float:
+            nothing = np.zeros(CELLS)
+            every = [np.append(0.0, nothing + size) for size in (n, heads, 1e9, 0.0, 0.0)]
+            terms = BucketedSplit(*every).terms(bucket_cells(1, 0), 1e-9, delta)
+            return terms["surrogate gap"] + share * terms["bucketing error"] + terms["validation of the gap"]
+
+        low, high = n // 4, n // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if total(middle) < 0.5 else (low, middle)
+        return float(stats.binom.logcdf(low, n, 0.5))
+
+    assert log_rate(1.0) <= math.log(part / 2)
+    assert log_rate(0.9) > math.log(part)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_the_published_form_holds_for_known_functions(name: str) -> None:
+    rng = np.random.default_rng(0)
+    each = SYNTHETIC[name]
+    values = np.array([published(*each.draw(4000, rng), each.lipschitz, DELTA).value for _ in range(10)])
+    assert np.mean(values < each.calibration_error) <= DELTA
+    assert each.lipschitz > 10 or values.max() < 1
+
+
+def test_the_published_form_holds_for_ties_is_larger_than_the_direct_one_and_shrinks_with_data() -> None:
+    rng = np.random.default_rng(1)
+    scores, eta = np.array([0.0, 0.5, 1.0]), np.array([0.2, 0.5, 0.8])
+    chosen = rng.integers(0, 3, 100_000)
+    s, y = scores[chosen], (rng.random(chosen.size) < eta[chosen]).astype(np.uint8)
+    values = [published(s[:n], y[:n], 0.6).value for n in (1000, 10_000, 100_000)]
+    assert values[0] > values[1] > values[2] > 0.4 / 3
+    for n in (2, 1000, 100_000):
+        assert published(s[:n], y[:n], 0.6).value > lipschitz(s[:n], y[:n], 0.6).value
+    levels = [published(s, y, 0.6, delta).value for delta in (0.4, 0.05, 1e-5)]
+    assert levels == sorted(levels)
+
+
+def test_perturbed_scores_have_the_constant_of_the_paper_and_the_claim_names_it() -> None:
+    s, y = SYNTHETIC["monotone"].draw(50_000, np.random.default_rng(0))
+    bound = published(perturb(s, 2**-4, seed=1), y, 1 / (2 * 2**-4))
+    assert "changes by at most 8 per unit of the score" in bound.statement
+    assert "the order of the samples does not depend" in bound.statement
+    assert {**bound.settings, "buckets": 0, "shift": 0} == {
+        "constant": 8.0, "buckets": 0, "shift": 0, "shifts": 4, "folds": 2, "seed": 0, "form": "published",
+    }  # fmt: skip

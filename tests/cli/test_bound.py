@@ -186,7 +186,7 @@ def test_a_picture_of_many_terms_leaves_out_those_that_could_not_be_told_apart(c
         (("--weight", "score", "--choose-bandwidth", "0.1"), "samples of equal weight; leave the weights out"),
         (("--largest-weight", "2"), "--largest-weight: the samples have no weights; leave it out"),
         (("--form", "repaired"), "--form: only the bound of perturbed scores has this form; pass perturb"),
-        (("--form", "published", "--perturb", "0.1", "--scale", "logit"), "noise on the logit scale has the direct"),
+        (("--form", "published", "--perturb", "0.1", "--scale", "logit"), "the logit scale has the direct form only"),
         (("--form", "published", "--where"), "--form: a band has one form; leave it out"),
         (("--form", "published", "--choose-bandwidth", "0.1"), "leave --form out"),
         (("--form", "published", "--plan", "0.1"), "--plan is for the direct form; leave --form out"),
@@ -408,6 +408,7 @@ def test_the_published_and_the_repaired_form_can_be_asked_for(certcal_command, s
     assert "smooth" not in values  # its proof has a gap
     assert unproved == {"smooth": bounds.smooth(z, y, 0.1, form="published").value}
     assert values["bounded_variation"] == bounds.bounded_variation(z, y, form="published").value
+    assert values["lipschitz"] == bounds.lipschitz(z, y, 5.0, form="published").value
     assert found("published")[0]["bounded_variation"] == bounds.bounded_variation(s, y, form="published").value
     shown = flat(certcal_command("bound", scores, "--form", "published", "--perturb", 0.1).out)
     assert "Published formula, not a bound" in shown

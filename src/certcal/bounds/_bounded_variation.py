@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._base.checks import MOST_CHANGE, InputError, choice, failure_probability, positive
+from certcal._base.checks import MOST_CHANGE, choice, failure_probability, positive
 from certcal._base.threads import SMALL, map_blocks
 from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, mean_places, signed_sums, sorted_cells
 from certcal.bounds._shared import (
@@ -21,6 +21,7 @@ from certcal.bounds._shared import (
     check_pairs,
     check_seed,
     mean_rounding,
+    refuse_split,
     sort_in_folds,
     sort_pairs,
     upper_bound,
@@ -120,11 +121,7 @@ def bounded_variation_of(
         terms, settings = _published_terms(s, y, delta, allowed, 2 if folds is None else folds, seed or 0)
         assumptions = (*_assumptions(allowed), ORDER)
         return upper_bound(NAME, terms, delta, s.size, assumptions, {"variation": allowed, **settings})
-    for name, given in (("folds", folds), ("seed", seed)):
-        if given is not None:
-            raise InputError(
-                f"{name} is {given}, but nothing is split in this form; leave it out or pass form='published'"
-            )
+    refuse_split(folds, seed)
     n, buckets = s.size, _Buckets.of(sort_pairs(s, y), allowed)
     bets = place_bets(delta, n, OUTCOME_DEVIATIONS)
     least, bias = buckets.least(bets), np.array([buckets.bias(starts, allowed) for starts in buckets.candidates])

@@ -121,8 +121,8 @@ def bound_functions(
     scale
         Scale of the noise, or of the constant: "probability" or "logit".
     form
-        Of :func:`smooth` and :func:`bounded_variation`, where they have it. The published form of the first is no
-        bound, since its proof has a gap, and is left out.
+        Of :func:`smooth`, :func:`lipschitz` and :func:`bounded_variation`, where they have it. The published form of
+        the first is no bound, since its proof has a gap, and is left out.
     seed
         Of the noise, and of the orders of :func:`binned_lower`.
     probabilities, labels
@@ -151,10 +151,10 @@ def bound_functions(
         z, constant = perturb_scores(z, h, seed, scale), 0.5 / h
         if form != "published":
             found["smooth"] = partial(smooth_of, z, c, bandwidth=h, scale=scale, form=form)  # pyright: ignore
+    split: dict[str, Any] = {"form": form, "seed": seed} if form == "published" else {}
     if constant is not None:
-        upper["lipschitz"] = partial(lipschitz_of, constant=constant, scale=scale)
+        upper["lipschitz"] = partial(lipschitz_of, constant=constant, scale=scale, **split)
     if w is None:
-        split: dict[str, Any] = {"form": form, "seed": seed} if form == "published" else {}
         upper["bounded_variation"] = partial(bounded_variation_of, variation=variation, **split)
     options: dict[str, Any] = {"bins": bins, "closed": closed, "w": w, "largest_weight": largest_weight}
     upper["binned"] = partial(binned_of, **options)

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._base.checks import MOST_CHANGE, failure_probability, positive
+from certcal._base.checks import MOST_CHANGE, InputError, choice, failure_probability, positive
+from certcal.binning import equal_width_edges, sums
 from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, running_sums, signed_sums, sorted_cells
-from certcal.bounds._shared import Floats, Sample, check_pairs, check_scale, log_odds, sort_pairs, upper_bound
+from certcal.bounds._shared import (
+    Floats,
+    Sample,
+    average_terms,
+    bernstein_term,
+    check_folds,
+    check_pairs,
+    check_scale,
+    check_seed,
+    fold_of_each,
+    log_odds,
+    mean_rounding,
+    refuse_split,
+    sort_pairs,
+    upper_bound,
+)
 from certcal.bounds.concentration import place_bets
-from certcal.claims import Bound, short_text
+from certcal.claims import ORDER, Bound, short_text
+
+FORMS = ("direct", "published")
 
 # How far the influence of a zero of η - s goes, in standard deviations of the outcomes there; and how fine cells are.
 _REACH = 0.5
@@ -21,8 +40,22 @@ _FINE = 0.05
 # Scores this near to 1 have log-odds that are known too badly.
 _NEAR = 2.0**-24
 
+# Of the published form: positions of the grid for each number of buckets; and the cells that buckets consist of.
+SHIFTS = 4
+CELLS = 2**16
 
-def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, *, scale: str = "probability") -> Bound:
+
+def lipschitz(
+    scores: Any,
+    outcomes: Any,
+    constant: float,
+    delta: float = 0.05,
+    *,
+    scale: str = "probability",
+    form: str = "direct",
+    folds: int | None = None,
+    seed: int | None = None,
+) -> Bound:
     """Upper bound on E|s - η(s)|, η(s) = E[y | s], for every η with |η(s) - η(s')| <= constant · |s - s'|.
 
     The constant is an assumption, except for scores perturbed by :func:`certcal.bounds.perturb` with bandwidth h, whose
@@ -56,6 +89,13 @@ def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, 
         Largest slope of η that the claim covers.
     scale
         What the constant is per unit of: "probability" (the score itself) or "logit", ln(s/(1 - s)).
+    form
+        "direct" as above. "published": the Lipschitz bucketing to which *Measuring uncertainty calibration* compares
+        (there with perturbed scores and the constant 1/2h): means of the outcomes in equally wide buckets of other
+        folds, the least bound over several numbers and positions of the buckets. It claims the same and is larger; the
+        page on bounds has its terms. For the scale "probability" only.
+    folds, seed
+        Of the published form, as for :func:`bounded_variation`.
 
     Examples
     --------
@@ -65,15 +105,37 @@ def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, 
     >>> bound = lipschitz(s, rng.random(s.size) < s, constant=2)
     >>> print(bound.text)
     0.0163
+    >>> bound = lipschitz(s, rng.random(s.size) < s, constant=2, form="published")
+    >>> print(bound.text, bound.settings["buckets"])
+    0.1362 64
     """
-    return lipschitz_of(*check_pairs(scores, outcomes), delta, constant, scale)
+    split = {"form": form, "folds": folds, "seed": seed}
+    return lipschitz_of(*check_pairs(scores, outcomes), delta, constant, scale, **split)  # pyright: ignore
 
 
 def lipschitz_of(
-    s: NDArray[Any], y: NDArray[np.uint8], delta: float, constant: float, scale: str = "probability"
+    s: NDArray[Any],
+    y: NDArray[np.uint8],
+    delta: float,
+    constant: float,
+    scale: str = "probability",
+    *,
+    form: str = "direct",
+    folds: int | None = None,
+    seed: int | None = None,
 ) -> Bound:
     slope = positive(constant, "constant", MOST_CHANGE)
     level, on_log_odds = failure_probability(delta, "delta"), check_scale(scale) == "logit"
+    most, unit = short_text(slope, "lower"), "log-odds" if on_log_odds else "score"
+    change = f"the share of outcomes 1 as a function of the {unit} changes by at most {most} per unit of the {unit}"
+    assumptions = INDEPENDENT, NOT_USED_BEFORE, change
+    if choice(form, FORMS, "form") == "published":
+        if on_log_odds:
+            raise InputError("form is 'published', which is for the scale 'probability'; pass form='direct'")
+        terms, settings = _published_terms(s, y, level, slope, 2 if folds is None else folds, seed or 0)
+        settings = {"constant": slope, **settings}
+        return upper_bound("calibration error", terms, level, s.size, (*assumptions, ORDER), settings)
+    refuse_split(folds, seed)
     sample = sort_pairs(s, y)
     n = sample.scores.size
     begin, end = 0, n
@@ -93,9 +155,7 @@ def lipschitz_of(
     limit = mean_from_logs(least[:-1], bets, n, level, rounding)
     terms = {"largest error on the samples": observed, "deviation": max(0.0, limit - observed)}
     settings: dict[str, Any] = {"constant": slope} | ({"scale": scale} if on_log_odds else {})
-    most, unit = short_text(slope, "lower"), "log-odds" if on_log_odds else "score"
-    change = f"the share of outcomes 1 as a function of the {unit} changes by at most {most} per unit of the {unit}"
-    return upper_bound("calibration error", terms, level, n, (INDEPENDENT, NOT_USED_BEFORE, change), settings)
+    return upper_bound("calibration error", terms, level, n, assumptions, settings)
 
 
 class _Patterns(NamedTuple):
@@ -163,3 +223,106 @@ def _sums_with_free_signs(sample: Sample, bets: Floats) -> Floats:
     """The same where every score has a sign of its own."""
     new = np.flatnonzero(np.diff(sample.scores, prepend=-1.0, append=2.0))
     return np.diff(signed_sums(sorted_cells(sample, new), bets), axis=2).min(axis=1).sum(axis=1)
+
+
+# -------------------------------------------------------------------------------------------------- the published form
+
+
+def _published_terms(
+    s: NDArray[Any], y: NDArray[np.uint8], delta: float, slope: float, folds: int, seed: int
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Terms of the partition with the least bound, averaged over the folds, and the settings to be recorded.
+
+    What the paper says (section 5, footnote 6, appendix E): η is Lipschitz with the constant 1/2h, which bounds the
+    error of bucketing; buckets are equally wide on [0, 1]; a shift moves the inner edges by a fraction of a bucket and
+    leaves 0 and 1 where they are; every pair of a number of buckets B and a shift r < R is a candidate at level δ/(BR),
+    and the least bound is taken; folds take turns. What it leaves open is chosen here: the bound of one partition, the
+    numbers of buckets (powers of two up to ((constant + 1)² n)^⅓, which depends on no sample), R = 4, the unit of the
+    shift (a bucket's width over R: the printed r/B would be whole buckets), and B in δ/(BR), which must be how many
+    numbers are tried: with the number of buckets itself the levels would add up to more than δ. The paper's validation
+    on a subset of the samples, which it has for speed, is left out.
+
+    What is random: n independent draws of (s, y) in the order in which they came. Given the scores of the training
+    folds, and for one partition at level δ' = delta/(candidates · folds), in three equal parts:
+
+    1. In each of the m buckets with training samples their mean outcome η̂ is within √(ln(2m/(δ'/3))/2N_b) of the mean
+       of η over their N_b scores (Hoeffding, all buckets together); and that is within constant · width of η at every
+       score of the bucket. So |η̂(s) - η(s)| <= g(s), the sum of the two, at most 1; without training samples η̂ is ½
+       and g is ½.
+    2. The validation fold is independent of η̂ and g. By the empirical Bernstein inequality the means over it of
+       |s - η̂(s)| and of g(s) are with δ'/3 each at most BB and R · BB below their expectations, R being the largest g,
+       as in Proposition 2; and E|s - η(s)| is at most the sum of these.
+
+    All folds of all candidates hold together except with probability delta; so does the least mean over the folds.
+    """
+    folds, seed = check_folds(folds, s.size), check_seed(seed)
+    fold = fold_of_each(s.size, folds, seed)
+    most = math.ceil(math.log2(max(1.0, min(((slope + 1) ** 2 * s.size) ** (1 / 3), s.size, CELLS / SHIFTS))))
+    candidates = [(2**power, shift) for power in range(most + 1) for shift in range(SHIFTS)]
+    level = delta / (len(candidates) * folds)
+    parts: list[list[dict[str, float]]] = []
+    for held_out in range(folds):
+        split = BucketedSplit.of(s, y, fold != held_out)
+        parts.append([split.terms(bucket_cells(*each), slope, level) for each in candidates])
+    means = [average_terms(each) for each in zip(*parts, strict=True)]
+    best = min(range(len(means)), key=lambda index: math.fsum(means[index].values()))
+    chosen = dict(zip(("buckets", "shift"), candidates[best], strict=True))
+    return means[best], {**chosen, "shifts": SHIFTS, "folds": folds, "seed": seed, "form": "published"}
+
+
+def bucket_cells(count: int, shift: int) -> NDArray[np.int64]:
+    """Cells with which the buckets start, the end included; those between 0 and 1 are moved by a share of a width."""
+    return np.concatenate(([0], (np.arange(1, count) * SHIFTS + shift) * (CELLS // (SHIFTS * count)), [CELLS]))
+
+
+class BucketedSplit(NamedTuple):
+    """Of the first k cells of equal width: training samples and their outcomes; validation samples, scores, squares."""
+
+    number: Floats
+    hits: Floats
+    held: Floats
+    scores: Floats
+    squares: Floats
+
+    @classmethod
+    def of(cls, s: NDArray[Any], y: NDArray[np.uint8], training: NDArray[np.bool_]) -> BucketedSplit:
+        edges = equal_width_edges(CELLS)
+        train, held = (sums(s[some], y[some], None, edges) for some in (training, ~training))
+        a, b = edges[:-1], edges[1:]
+        squares = (a + b) * held.confidence_sum - a * b * held.count  # at least, as (s - a)(s - b) <= 0
+        every = train.count, train.correct_sum, held.count, held.confidence_sum, squares
+        return cls(*(running_sums(each.astype(np.float64)) for each in every))
+
+    def terms(self, cut: NDArray[np.int64], slope: float, delta: float) -> dict[str, float]:
+        """The bound of one partition, given the cells with which its buckets start."""
+        part, m = delta / 3, int(self.held[-1])
+        number, size = np.diff(self.number[cut]), np.diff(self.held[cut])
+        there = number > 0
+        mean = np.divide(np.diff(self.hits[cut]), number, out=np.full(number.size, 0.5), where=there)
+        log = math.log(2 * np.count_nonzero(there) / part)
+        error = np.minimum(slope * np.diff(cut) / CELLS + np.sqrt(log / (2 * np.maximum(number, 1))), 1.0)
+        error[~there] = 0.5
+        gap = float(self._distances(mean, cut[:-1], cut[1:]).sum()) / m
+        square = np.diff(self.squares[cut]) - 2 * mean * np.diff(self.scores[cut]) + mean**2 * size
+        bias, largest = float(size @ error) / m, float(error.max())
+        # The gap is rounded up, by up to half a cell.
+        gaps = max(0.0, float(square.sum()) / m - max(0.0, gap - 0.5 / CELLS) ** 2) + 4 * mean_rounding(m)
+        errors = max(0.0, float(size @ error**2) / m - bias**2) + 3 * mean_rounding(m)
+        return {
+            "surrogate gap": gap + 3 * mean_rounding(m),
+            "bucketing error": bias + mean_rounding(m),
+            "validation of the gap": bernstein_term(m, part, gaps),
+            "validation of the error": largest * bernstein_term(m, part, errors / largest**2),
+        }
+
+    def _distances(self, mean: Floats, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Floats:
+        """Sums of |s - mean| over the buckets: below the cell of the mean, above it, and in it at most the chord."""
+        cell = np.floor(mean * CELLS).astype(np.int64)
+        low, high = np.clip(cell, start, stop), np.clip(cell + 1, start, stop)
+        (below, first), (above, last), (inside, here) = (
+            (self.held[b] - self.held[a], self.scores[b] - self.scores[a])
+            for a, b in ((start, low), (high, stop), (low, high))
+        )
+        place = mean * CELLS - cell
+        chord = place * ((cell + 1) * inside - CELLS * here) + (1 - place) * (CELLS * here - cell * inside)
+        return mean * (below - above) - first + last + chord / CELLS

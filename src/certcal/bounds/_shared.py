@@ -226,6 +226,15 @@ def check_folds(folds: Any, n: int) -> int:
     return count
 
 
+def refuse_split(folds: Any, seed: Any) -> None:
+    """Refuse what only a form with folds has."""
+    for name, given in (("folds", folds), ("seed", seed)):
+        if given is not None:
+            raise InputError(
+                f"{name} is {given}, but nothing is split in this form; leave it out or pass form='published'"
+            )
+
+
 def check_seed(seed: Any) -> int:
     return whole_number(seed, 0, 2**64 - 1, "seed", "pass a whole number >= 0")
 

@@ -45,8 +45,8 @@ class BoundSettings:
         if self.form == "repaired" and self.perturb is None:
             reason = "only the bound of perturbed scores has this form"
             raise InputError(reason, argument="form", remedy="pass perturb, or leave it out")
-        if self.form != "direct" and self.perturb is not None and self.scale != "probability":
-            reason = "noise on the logit scale has the direct form only"
+        if self.form != "direct" and self.scale != "probability":
+            reason = "the logit scale has the direct form only"
             raise InputError(reason, argument="form", remedy="leave it out, or scale")
 
     @property
