@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from certcal import InputError
-from certcal.bounds import bounded_variation
+from certcal.bounds import bounded_variation, denoised
 from certcal.bounds._bets import OUTCOME_DEVIATIONS
 from certcal.bounds._bounded_variation import _Buckets
 from certcal.bounds._shared import (
@@ -243,6 +243,22 @@ def test_every_term_of_proposition_1_is_its_formula() -> None:
         transfer = (variation + up) * math.sqrt(math.log(2 / part) / (2 * n)) + math.sqrt(math.log(2 / part) / (2 * n))
         expected["draw of the training scores"] += transfer / folds
     assert bound.terms == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_denoised_curve_is_the_surrogate_of_all_samples_and_its_steps_are_where_it_changes() -> None:
+    rng = np.random.default_rng(6)
+    s = np.round(rng.random(400), 2)
+    y = coins(s, s, rng)
+    design, part = np.unique(s), 0.2 / 4
+    price = math.sqrt(400 / 8 * math.log(4 * (design.size - 1) / part))
+    curve = denoised(s, y, 0.2)
+    np.testing.assert_allclose(curve.at(design), denoised_slowly(s, y, design, price), atol=1e-9)
+    assert (np.diff(curve.values) != 0).all()
+    assert set(curve.scores) <= set(design)
+    assert curve.at([0.0, 1.0]).tolist() == [curve.values[0], curve.values[-1]]
+    assert denoised([0.3, 0.3], [0, 1]).values.tolist() == [0.5]
+    far = denoised(*SYNTHETIC["monotone"].draw(300_000, rng))
+    assert np.abs(far.at(s) - s * s).mean() < 0.02  # consistent
 
 
 def denoised_slowly(s: np.ndarray, y: np.ndarray, design: np.ndarray, price: float) -> np.ndarray:

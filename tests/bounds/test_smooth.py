@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from certcal import InputError
-from certcal.bounds import classwise, perturb, smooth
+from certcal.bounds import classwise, nadaraya_watson, perturb, smooth
 from certcal.bounds._shared import bernstein_term, fold_of_each
 from certcal.bounds._smooth import SHARES, Surrogate, best_width, one_split, plug_in_width
 from certcal.bounds.concentration import chernoff_upper
@@ -491,3 +491,13 @@ def test_what_cannot_be_used_is_named(options: dict[str, Any], complaint: str) -
     arguments = {"scores": np.linspace(0, 1, 10), "outcomes": np.ones(10), "bandwidth": 0.1, **options}
     with pytest.raises(InputError, match=complaint):
         smooth(**arguments)
+
+
+def test_the_published_local_average_is_the_slow_one_at_any_places_in_any_order() -> None:
+    rng = np.random.default_rng(3)
+    s = rng.random(300)
+    y = (rng.random(300) < s).astype(np.uint8)
+    at = np.array([0.9, 0.0, 0.31, 1.0, 0.31])
+    h = 0.1
+    slow = naive.local_averages(s, y, at, plug_in_width(300, 5.0, 150.0), 5.0, 150.0, tight=False)
+    np.testing.assert_allclose(nadaraya_watson(s, y, h, at), slow.average, atol=1e-6)

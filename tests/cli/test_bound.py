@@ -369,7 +369,11 @@ def test_where_the_model_is_miscalibrated_is_shown_with_the_band_of_the_library(
     assert (document["kind"], document["delta"]) == (expected.kind, 0.01)
     assert document["upper"] == pytest.approx(expected.upper.tolist())
     assert document["lower"] == pytest.approx(expected.lower.tolist())
-    assert_sound((tmp_path / "where.html").read_text("utf-8"))
+    curve = bounds.denoised(bounds.perturb(z, 0.2, 4) if "--perturb" in more else z, c, 0.01)
+    assert document["denoised"] == {"scores": curve.scores.tolist(), "values": curve.values.tolist()}
+    page = (tmp_path / "where.html").read_text("utf-8")
+    assert_sound(page)
+    assert "total variation denoising" in page
     shown = certcal_command(*asked)
     assert shown.code == 0
     assert "Where is the model miscalibrated?" in shown.out

@@ -47,6 +47,26 @@ class Region(NamedTuple):
         return {**self._asdict(), "sentence": self.sentence}
 
 
+class StepFunction(NamedTuple):
+    """A function that is constant from each of its scores up to the next.
+
+    Examples
+    --------
+    >>> StepFunction(np.array([0.1, 0.5]), np.array([0.2, 0.7])).at([0.0, 0.4, 0.5]).tolist()
+    [0.2, 0.2, 0.7]
+    """
+
+    scores: Floats
+    """Where each step begins, rising; the first one also holds below."""
+    values: Floats
+    """The value of each step."""
+
+    def at(self, scores: Any) -> Floats:
+        """Values at given scores."""
+        s = confidences(scores, "scores").astype(np.float64)
+        return self.values[np.maximum(np.searchsorted(self.scores, s, side="right") - 1, 0)]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationBand(Result):
     """A band that holds the calibration function at every score at once, except with probability ``delta``.
@@ -87,6 +107,8 @@ class CalibrationBand(Result):
     """What the claim rests on, and how it was computed."""
     source: str | None = None
     """Name of the file that the samples are from, if they are from one."""
+    denoised: StepFunction | None = None
+    """The reconstruction of η by :func:`certcal.bounds.denoised`, if it was asked for; an estimate, like the other."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))
@@ -178,6 +200,7 @@ class CalibrationBand(Result):
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         estimate = None if self.estimate is None else [None if np.isnan(each) else each for each in self.estimate]
+        steps = self.denoised and {name: values.tolist() for name, values in self.denoised._asdict().items()}
         return {
             "kind": self.kind,
             "n": self.n,
@@ -190,15 +213,18 @@ class CalibrationBand(Result):
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
             "estimate": estimate,
+            "denoised": steps,
             "regions": [region.to_dict() for region in self.regions],
         }
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per place."""
-        estimate = {} if self.estimate is None else {"estimate": self.estimate.tolist()}
+        estimates = {} if self.estimate is None else {"estimate": self.estimate.tolist()}
+        if self.denoised is not None:
+            estimates["denoised"] = self.denoised.at(self.scores).tolist()
         return {
             "score": self.scores.tolist(),
-            **estimate,
+            **estimates,
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
         }

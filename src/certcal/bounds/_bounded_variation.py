@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._base.checks import MOST_CHANGE, choice, failure_probability, positive
 from certcal._base.threads import SMALL, map_blocks
+from certcal.bounds._band import StepFunction
 from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, mean_places, signed_sums, sorted_cells
 from certcal.bounds._shared import (
     Floats,
@@ -226,18 +227,12 @@ def _published_terms(
 
 def _fold_terms(sample: Sample, fold: Any, held_out: int, delta: float, allowed: float) -> dict[str, float]:
     """Terms of Proposition 1 when one fold is for validation and the rest for training."""
-    from certcal._kernels.denoise import denoise, design_points, held_out_gaps, variation
+    from certcal._kernels.denoise import held_out_gaps, variation
 
-    s = sample.scores
     part = delta / 4
-    n = int(np.count_nonzero(fold != held_out))
-    weight, total = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
-    m = design_points(*sample, fold, held_out, weight, total)
+    n, t2, surrogate = _denoise(sample, fold, held_out, part)
     t1 = math.sqrt(math.log(4 / part) / 2)
-    t2 = math.sqrt(n * math.log(4 * (m - 1) / part) / 8) if m > 1 else 0.0
-    # The paper's λ is t₂/n for a mean of squares; for their sum the price is t₂.
-    surrogate = denoise(weight[1 : m + 1], total[1 : m + 1], t2)
-    number, gaps, squares = held_out_gaps(s, fold, held_out, surrogate)
+    number, gaps, squares = held_out_gaps(sample.scores, fold, held_out, surrogate)
     mean = gaps / number + mean_rounding(number)
     variance = max(0.0, squares / number - (gaps / number) ** 2) + 3 * mean_rounding(number)
     transfer = math.sqrt(math.log(2 / part) / (2 * n))
@@ -247,3 +242,43 @@ def _fold_terms(sample: Sample, fold: Any, held_out: int, delta: float, allowed:
         "denoising": (t1 + math.sqrt(t1 * t1 + 4 * t2 * allowed)) / math.sqrt(n),
         "draw of the training scores": (allowed + variation(surrogate) + 1) * transfer,
     }
+
+
+def _denoise(sample: Sample, fold: Any, held_out: int, delta: float) -> tuple[int, float, Floats]:
+    """Samples outside the fold, the price t₂ of a unit of variation, and the values at their different scores."""
+    from certcal._kernels.denoise import denoise, design_points
+
+    n = int(np.count_nonzero(fold != held_out))
+    weight, total = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
+    m = design_points(*sample, fold, held_out, weight, total)
+    t2 = math.sqrt(n * math.log(4 * (m - 1) / delta) / 8) if m > 1 else 0.0
+    # The paper's λ is t₂/n for a mean of squares; for their sum the price is t₂.
+    return n, t2, denoise(weight[1 : m + 1], total[1 : m + 1], t2)
+
+
+def denoised(scores: Any, outcomes: Any, delta: float = 0.05) -> StepFunction:
+    """The calibration function η by total variation denoising: the surrogate of Proposition 1, of all samples.
+
+    It is the red curve of Figure 5 of *Measuring uncertainty calibration* and an estimate: nothing is claimed of it at
+    any one score. Denoising pulls it towards a constant, most of all near 0 and 1 and where η turns.
+
+    Parameters
+    ----------
+    scores, outcomes, delta
+        As for :func:`bounded_variation`; a quarter of delta sets the price of variation, as in its published form.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(100_000)
+    >>> curve = denoised(s, rng.random(s.size) < s**2)
+    >>> len(curve.values), curve.at([0.0, 0.5, 1.0]).round(2).tolist()
+    (94, [0.04, 0.25, 0.87])
+    """
+    level = failure_probability(delta, "delta")
+    sample = sort_pairs(*check_pairs(scores, outcomes))
+    values = _denoise(sample, np.zeros(sample.scores.size, np.uint8), 1, level / 4)[2]
+    starts = np.unique(sample.scores)
+    jumps = np.flatnonzero(np.diff(values, prepend=-1.0))
+    return StepFunction(starts[jumps], values[jumps])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._base.checks import InputError, choice, failure_probability, flag, positive
+from certcal._base.checks import InputError, choice, confidences, failure_probability, flag, positive
 from certcal._base.threads import map_blocks
 from certcal.bounds import _analytic, _perturb
 from certcal.bounds._shared import (
@@ -306,6 +306,37 @@ def _fit_by_averages(sample: Sample, where: Places, h: float, wide: float) -> tu
     bias = around.mean_error + around.rounding_of_error
     spread = weights.norm**2, weights.norm_of_errors**2, weights.largest
     return _analytic.Fit(gap + around.rounding, bias, *spread), {"smoothing": wide * where.stretch}
+
+
+def nadaraya_watson(scores: Any, outcomes: Any, bandwidth: float, at: Any) -> Floats:
+    """The calibration function of perturbed scores by local averages: the surrogate of Proposition 2, of all samples.
+
+    It is the blue curve of Figure 5 of *Measuring uncertainty calibration* and an estimate; for a band around a local
+    average see :func:`certcal.bounds.surrogate`.
+
+    Parameters
+    ----------
+    scores, outcomes, bandwidth
+        As for :func:`smooth`. The width of the averages is the paper's plug-in of its appendix E.
+    at
+        Scores at which η is estimated.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(100_000)
+    >>> nadaraya_watson(s, rng.random(s.size) < s**2, 2**-6, [0.0, 0.5, 1.0]).round(2).tolist()
+    [0.0, 0.26, 1.0]
+    """
+    sample, h = sort_pairs(*check_pairs(scores, outcomes)), _perturb.check_bandwidth(bandwidth)
+    places = confidences(at, "at").astype(np.float64)
+    order = np.argsort(places, kind="stable")
+    slopes = 0.5 / h, 1.5 / h**2
+    wide = plug_in_width(sample.scores.size, *slopes)
+    around = Surrogate(*sample, places[order], wide, *slopes, tight=False, keep=True)
+    found = np.empty_like(places)
+    found[order] = around.average
+    return found
 
 
 class _SplitMemory:

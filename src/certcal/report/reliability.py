@@ -186,11 +186,20 @@ def band_marks(found: CalibrationBand, look: int | str = 0) -> list[Mark]:
         marks: list[Mark] = [Band(x, low, high, look, label)]
         if found.estimate is not None:
             marks.append(Line(x, found.estimate.tolist(), look, "local average of the outcomes", markers=False))
-        return marks
+        return marks + _denoised_marks(found)
     some = np.unique(np.linspace(0, found.scores.size - 1, _MOST_STEPS).astype(int))
     lower, upper = found.lower[some[:-1]], found.upper[some[1:]]  # what is left out makes the band wider
     twice = np.repeat(found.scores[some], 2)[1:-1]
-    return [Band(twice.tolist(), np.repeat(lower, 2).tolist(), np.repeat(upper, 2).tolist(), look, label)]
+    marks: list[Mark] = [Band(twice.tolist(), np.repeat(lower, 2).tolist(), np.repeat(upper, 2).tolist(), look, label)]
+    return marks + _denoised_marks(found)
+
+
+def _denoised_marks(found: CalibrationBand) -> list[Mark]:
+    """The staircase of the denoised outcomes over the scores that there are."""
+    if found.denoised is None:
+        return []
+    x, y = (each.tolist() for each in found.denoised)
+    return [Line([*x, found.span[1]], [*y, y[-1]], 1, "total variation denoising", "post", markers=False)]
 
 
 def _level_text(prepared: Reliability) -> str:

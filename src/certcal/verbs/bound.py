@@ -381,6 +381,8 @@ def where(
 ) -> CalibrationBand:
     """At which scores the classifier is miscalibrated: a band for the rate of outcome 1 at every score at once.
 
+    Beside the band it has the rate as total variation denoising reconstructs it (:func:`certcal.bounds.denoised`).
+
     Parameters
     ----------
     data, columns
@@ -395,7 +397,7 @@ def where(
     >>> print(where({"score": [0.2] * 100 + [0.8] * 100, "outcome": [0, 1] * 50 + [1] * 100}).regions[0].sentence)
     Scores from 0.2000 to 0.3726 under-predict: at 0.2000 the rate is at least 0.3725.
     """
-    from certcal.bounds import isotonic_band, surrogate
+    from certcal.bounds import denoised, isotonic_band, perturb, surrogate
 
     asked = settings_of(bound, BoundSettings, **options)
     if asked.form != "direct":
@@ -407,12 +409,14 @@ def where(
     predictions: Predictions = data if given else loaded.predictions  # pyright: ignore
     if predictions.sample_weight is not None:
         raise InputError("a band is for samples of equal weight; leave the weights out")
-    z, c, noisy = predictions.confidence, predictions.correct, asked.perturb is not None
-    if not noisy and asked.lipschitz is None:
+    z, c = predictions.confidence, predictions.correct
+    if asked.perturb is not None:
+        z = perturb(z, asked.perturb, asked.seed)
+    if asked.perturb is None and asked.lipschitz is None:
         found = isotonic_band(z, c, asked.delta)
     else:
-        found = surrogate(z, c, asked.perturb, asked.delta, constant=asked.lipschitz, seed=asked.seed, perturb=noisy)
-    return found if loaded is None else replace(found, source=loaded.path.name)
+        found = surrogate(z, c, asked.perturb, asked.delta, constant=asked.lipschitz)
+    return replace(found, denoised=denoised(z, c, asked.delta), source=None if loaded is None else loaded.path.name)
 
 
 def plan(
