@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import certcal
 from certcal import InputError, Predictions
+from certcal.smoothing.robustness import VoteRecord
 
 RNG = np.random.default_rng(0)
 P = RNG.uniform(0.05, 0.95, 60)
@@ -242,6 +243,7 @@ def test_columns_of_tables_that_are_compared_are_those_that_are_named() -> None:
 
 
 INTERVALS = {"lower": P * 0.8, "upper": P, "confidence": P, "correct": Y}
+VOTES = VoteRecord.of([90, 80], 100, [1, 1], sigma=1.0)
 NETWORK = torch.nn.Linear(3, 3).eval()
 
 
@@ -255,6 +257,7 @@ NETWORK = torch.nn.Linear(3, 3).eval()
         (certcal.recalibrate, (INTERVALS,), {"tradeoff": 0.5, "delta": 0.01}),
         (certcal.recalibrate, (Y, P), {"fit_on_all": True}),
         (certcal.compare, (BINARY, Predictions.from_scores(P**2, Y)), {"bins": [5, 7], "bounds": True}),
+        (certcal.compare, (VOTES, VOTES), {"radii": [0.5], "budgets": [(50, 0.01)], "alpha": 0.01}),
         (certcal.attack, (certcal.models.wrap(NETWORK, "logits"), (X, CLASS)), {"epsilon": [0.1, 0.2], "steps": 2}),
         (certcal.verify, (DecisionTreeClassifier(max_depth=2).fit(X, Y), (X, Y), 0.1), {"epsilon": [1, 0.5]}),
     ],

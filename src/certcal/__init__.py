@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from certcal.claims import Bound, Certificate, Estimate
     from certcal.lab import study, training
     from certcal.lab.choose import ModelChoice, choose
-    from certcal.lab.logs import Comparison, FamilyComparison
+    from certcal.lab.logs import Comparison
     from certcal.lab.train import Training, train
     from certcal.metrics import Measurements
     from certcal.predictions import Predictions
@@ -63,7 +63,6 @@ __all__ = [
     "ChangeComparison",
     "Comparison",
     "Estimate",
-    "FamilyComparison",
     "InputError",
     "MappedTable",
     "Measurement",
@@ -116,7 +115,7 @@ _HOMES = {
     "certcal.metrics": ("Measurements",),
     "certcal.predictions": ("Predictions",),
     "certcal.result": ("Result",),
-    "certcal.lab.logs": ("Comparison", "FamilyComparison"),
+    "certcal.lab.logs": ("Comparison",),
     "certcal.verbs.apply_map": ("MappedTable", "apply_map"),
     "certcal.verbs.attack": ("Attack", "attack"),
     "certcal.verbs.bound": ("Bounds", "bound"),

@@ -69,22 +69,22 @@ def test_what_is_said_to_be_certified_is_sure_in_every_output(certcal_command, t
     )
     assert "after ≥ what they certify, where that is less" in flat(ran.out)
     assert "the average certified radius is by the radii as printed" in flat(ran.out)
-    row = next(csv.DictReader(io.StringIO(files[0].read_text())))
-    assert (row["certified"], row["text"], row["certified_as_printed"]) == ("1", "0.2000", "5")
+    rows = {row["quantity"]: row for row in csv.DictReader(io.StringIO(files[0].read_text()))}
+    row, printed = rows["certified_accuracy"], rows["certified_accuracy_as_printed"]
+    assert (row["source"], row["certified"], row["text"]) == (str(log), "1", "0.2000")
+    assert (printed["certified"], printed["value"]) == ("5", "1.0")
+    assert rows["average_certified_radius"]["text"] == "as printed"
     run = json.loads(files[1].read_text())["runs"][0]
     assert (run["certified_accuracy"]["certified"], run["certified_as_printed"]) == ([1], [5])
     assert run["average_certified_radius"]["as_printed"] is True
     assert "1 of these 5 samples (20.00 %)" in files[2].read_text()
     assert "0.2000" not in files[2].read_text().partition("application/json")[0]  # one unit for one quantity
-    families = certcal_command("compare", f"x={log}", *setting, "-o", tmp_path / "families.csv")
+    families = certcal_command("compare", f"x={log}", *setting)
     assert next(line for line in families.out.splitlines() if line.startswith("0.5 ")).split()[1:] == [
         "100.00",
         "(≥",
         "20.00)",
     ]
-    named = {row["quantity"]: row for row in csv.DictReader(io.StringIO((tmp_path / "families.csv").read_text()))}
-    assert (named["certified_accuracy"]["text"], named["average_certified_radius"]["text"]) == ("0.2000", "as printed")
-    assert named["certified_accuracy_as_printed"]["value"] == "1.0"
 
 
 def test_one_log_is_shown_without_a_verdict(certcal_command, logs):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from certcal.cli.compare import family_names
-from certcal.lab.logs import compare_families, read_log
+from certcal.lab.logs import compare, read_log
 from certcal.models import wrap
 from certcal.smoothing import certificates, open_run, sample
 from certcal.smoothing.robustness import vote_radii
@@ -71,14 +71,14 @@ def expected(folder, **options):
     families = {
         name: [open_run(folder / f"{name}-{sigma}").counts() for sigma in (0.25, 0.5)] for name in ("mild", "steep")
     }
-    return compare_families(families, **options)
+    return compare(families, **options)
 
 
 def test_logs_make_families_too_and_have_no_calibration(certcal_command, logs):
     named = [f"{name}={path}" for name, path in zip("xy", logs, strict=True)]
     ran = certcal_command("compare", *named, "--sigma", 0.5, "-n", N, "--json")
     document = json.loads(ran.out)
-    found = compare_families({name: [read_log(path, sigma=0.5, n=N)] for name, path in zip("xy", logs, strict=True)})
+    found = compare({name: [read_log(path, sigma=0.5, n=N)] for name, path in zip("xy", logs, strict=True)})
     assert document["calibration"] == []
     assert document["graphs"][0]["edges"] == [list(edge) for edge in found.graphs[0].edges]
     assert {each["ahead"] for each in document["graphs"][0]["beyond_chance"][0]["stretches"]} == {"x"}
@@ -106,7 +106,6 @@ def test_a_path_with_an_equals_sign_is_a_path_where_it_exists(certcal_command, l
         (("a=",), "a= has no path after the '='; write NAME=PATH"),
         (("a=LOG", "a=LOG"), "is given twice; give each run once"),
         (("a=LOG", "b=SHORT"), "a 0.5 and b 0.5 are about different samples (sample 3 is in a 0.5 only)"),
-        (("LOG", "--budget", "100,0.01"), "--budget: other budgets are for families; name the runs"),
         (("a=LOG", "--budget", "100"), "'100' is not N,ALPHA, such as 100,0.01"),
         (("a=LOG", "--budget", "x,0.01"), "'x' is not a whole number"),
         (("a=LOG", "--budget", "100,7"), "7 is not a probability of failing below 0.5"),
@@ -134,8 +133,8 @@ def test_one_log_read_at_two_noise_levels_has_both(certcal_command, tmp_path):
     log = tmp_path / "log.tsv"
     log.write_text("idx\tlabel\tpredict\tradius\tcorrect\n0\t1\t1\t0.3\t1\n1\t1\t1\t0.2\t1\n")
     words = ("--sigma", 0.25, "--sigma", 0.5, "-n", 100, "--alpha", 0.1, "--json")
-    families = json.loads(certcal_command("compare", f"a={log}", f"b={log}", *words).out)["families"]
-    assert [run["sigma"] for family in families for run in family["runs"]] == [0.25, 0.5]
+    found = json.loads(certcal_command("compare", f"a={log}", f"b={log}", *words).out)["runs"]
+    assert [(run["family"], run["sigma"]) for run in found] == [("a", 0.25), ("b", 0.5)]
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "without names"])
@@ -154,10 +153,7 @@ def test_calibration_is_certified_at_the_radii_that_were_asked_for(certcal_comma
         assert error.worst.text in table
         assert error.worst_all.text in table
     rows = list(csv.DictReader(io.StringIO((tmp_path / "c.csv").read_text())))
-    if named:
-        said = [row["value"] for row in rows if row["quantity"] == "certified_calibration_error"]
-        assert {float(each) for each in said} == {
-            value for error in errors for value in (error.worst.value, error.worst_all.value)
-        }
-    else:
-        assert [float(row["certified_calibration_error"]) for row in rows] == [each.worst.value for each in errors]
+    said = [row["value"] for row in rows if row["quantity"] == "certified_calibration_error"]
+    assert {float(each) for each in said} == {
+        value for error in errors for value in (error.worst.value, error.worst_all.value)
+    }

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from certcal.lab.logs import FamilyComparison, compare_families
+from certcal.lab.logs import Comparison, compare
 from certcal.smoothing import Counts
 from certcal.smoothing.robustness import VoteRecord
 
@@ -46,20 +46,20 @@ def counts(place: int, sigma: float, draws: int = 400) -> Counts:
     return replace(made, label=labels, predicted=np.where(2 * seen > draws, labels, (labels + 1) % 10))
 
 
-def results_of(sources: Mapping[str, Sequence[Any]], **options: Any) -> FamilyComparison:
+def results_of(sources: Mapping[str, Sequence[Any]], **options: Any) -> Comparison:
     """What a comparison of families finds, as if every run had a folder."""
-    found = compare_families(sources, **options)
+    found = compare(sources, **options)
     return replace(found, origins={run.name: f"runs/{run.name}" for run in found.runs})
 
 
 @cache
-def seven() -> FamilyComparison:
+def seven() -> Comparison:
     """All seven methods at three noise levels, of votes alone."""
     return results_of({name: [record(place, sigma) for sigma in SIGMAS] for place, name in enumerate(SEVEN)})
 
 
 @cache
-def with_confidences() -> FamilyComparison:
+def with_confidences() -> Comparison:
     """Families at two noise levels, with what is certified of their confidences; the last has one of them only."""
     sources = {
         "gaussian": [counts(0, sigma) for sigma in SIGMAS[:2]],
@@ -69,7 +69,7 @@ def with_confidences() -> FamilyComparison:
     return results_of(sources, calibration_at=(0.0, 0.125, 40.0))
 
 
-def rich() -> FamilyComparison:
+def rich() -> Comparison:
     """As much as a page can hold: all seven methods, and for two of them what is certified of their confidences."""
     known = [each for each in with_confidences().calibration if each.family in SEVEN]
     return replace(seven(), calibration=tuple(known))

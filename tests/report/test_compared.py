@@ -169,7 +169,7 @@ def test_a_page_without_room_leaves_the_steps_out_and_says_so(three: Comparison)
     for result in (three, with_confidences()):
         said, less = result.report().smaller[0]()
         assert "steps" in said
-        kept = less["runs"][0] if "runs" in less else less["families"][0]["runs"][0]
+        kept = less["runs"][0]
         assert "quantiles" in kept["distribution"]
         assert "lower" not in kept["distribution"]
 
@@ -250,12 +250,12 @@ def test_every_budget_has_a_value_for_every_family_as_far_as_anything_is_certifi
     found = seven()
     for place, sigma in enumerate(SIGMAS):
         _, rows = table_of(found.report(), "Other sampling budgets", place)
-        expected = [each for table in found.settings if table.sigma == sigma for each in table.rows]
+        expected = [each for table in found.budgets if table.sigma == sigma for each in table.rows]
         for row, (name, values) in zip(rows, expected, strict=True):
             shown = [float(cell.lstrip("~")) for cell in row[1:]]
             assert (row[0], shown) == (name, [round(100 * float(value), 2) for value in values.lower[: len(shown)]])
             assert not values.upper[len(shown) :].any()
-    notes = {each.note for each in found.settings if each.note}
+    notes = {each.note for each in found.budgets if each.note}
     assert notes
     assert all(each in words_of(found.report()) for each in notes)
 
@@ -391,8 +391,8 @@ def test_families_come_by_keyword_or_in_a_mapping_and_keep_their_origin() -> Non
     )
     assert by_keyword.to_dict() == mapped.to_dict()
     assert by_keyword.sources == ()
-    assert replace(mapped, origins={"a 0.5": "x"}).to_dict()["sources"][0]["source"] == "x"
-    assert repr(mapped) == "<FamilyComparison of a, b at sigma 0.5>"
+    assert replace(mapped, origins={"a 0.5": "x"}).to_dict()["runs"][0]["source"] == "x"
+    assert repr(mapped) == "<Comparison of a, b at 1 radius>"
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,6 @@ def test_families_come_by_keyword_or_in_a_mapping_and_keep_their_origin() -> Non
     [
         ((), {}, "there is nothing to compare"),
         ((record(0, 0.5),), {"a": record(1, 0.5)}, "name all of them, or none"),
-        ((record(0, 0.5),), {"budgets": [(100, 0.01)]}, "budgets: other budgets are for families"),
         ((record(0, 0.5),), {"sigma": 0.5}, "sigma: it is for logs, and runs know their own"),
         ((record(0, 0.5), 3), {}, "source 2 is int"),
         ((record(0, 0.5),), {"radii": [-1.0]}, "radii: -1 is not"),

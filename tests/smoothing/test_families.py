@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from certcal import InputError
-from certcal.lab.logs import Budget, chance, compare, compare_families, dominance
+from certcal.lab.logs import Budget, chance, compare, dominance
 from certcal.lab.logs._graph import graph_of_best, graph_of_shares, reduction
 from certcal.smoothing import Counts, certificates
 from certcal.smoothing.robustness import PaDistribution, VoteRecord, best_accuracy
@@ -114,7 +114,7 @@ def test_the_best_over_noise_levels_is_compared_at_every_radius(votes):
 
 def test_what_average_radius_ranks_and_the_curves_do_not_is_named():
     plain, sharp, worst = [34] * 20, [40] * 12 + [10] * 8, [30] * 20
-    found = compare_families({"plain": [record(plain)], "sharp": [record(sharp)], "worst": [record(worst)]}, at=[0])
+    found = compare({"plain": [record(plain)], "sharp": [record(sharp)], "worst": [record(worst)]}, at=[0])
     one = found.graphs[0]
     assert one.edges == (("plain", "worst"),)
     assert one.hidden == (("sharp", "plain"), ("sharp", "worst"))
@@ -124,19 +124,19 @@ def test_what_average_radius_ranks_and_the_curves_do_not_is_named():
     )
     assert "sharp and plain; sharp and worst" in one.contradiction
     assert "undominated: plain and sharp" in one.statement
-    ordered = compare_families({"a": [record([40] * 5)], "b": [record([30] * 5)]}, at=[0]).graphs[0]
+    ordered = compare({"a": [record([40] * 5)], "b": [record([30] * 5)]}, at=[0]).graphs[0]
     assert ordered.contradiction is None
 
 
 def test_equal_averages_rank_nobody():
-    found = compare_families({"a": [record([40, 30])], "b": [record([30, 40])]}, at=[0]).graphs[0]
+    found = compare({"a": [record([40, 30])], "b": [record([30, 40])]}, at=[0]).graphs[0]
     assert (found.hidden, found.contradiction, found.pairs[0].verdict) == ((), None, "equal")
 
 
 def test_what_is_beyond_chance_shares_its_level_among_all_pairs():
     rng = np.random.default_rng(2)
     votes = {name: rng.binomial(N, p, 300) for name, p in (("low", 0.6), ("middle", 0.8), ("high", 0.97))}
-    found = compare_families({name: [record(k)] for name, k in votes.items()}, at=[0], level=0.03).graphs[0]
+    found = compare({name: [record(k)] for name, k in votes.items()}, at=[0], level=0.03).graphs[0]
     assert [each.level for each in found.chances] == [pytest.approx(0.01)] * 3
     assert found.level == pytest.approx(0.03)
     assert set(found.firm_edges) <= set(found.edges)
@@ -155,7 +155,7 @@ def test_what_is_beyond_chance_is_said_of_shares_of_votes_where_it_would_be_fals
     p_a = {name: rng.choice(list(each), samples, p=list(each.values())) for name, each in networks.items()}
     label = np.ones(samples, np.int64)
     records = {name: [VoteRecord.of(rng.binomial(draws, p), draws, label, sigma=1.0)] for name, p in p_a.items()}
-    found = compare_families(records, at=[0]).graphs[0]
+    found = compare(records, at=[0]).graphs[0]
     assert found.firm_edges == (("A", "B"),)
     assert found.beyond_chance == (
         "by P(share of 100 votes >= p) rather than p_A, and beyond the sampling error of 5,000 samples (wrong "
@@ -168,16 +168,16 @@ def test_what_is_beyond_chance_is_said_of_shares_of_votes_where_it_would_be_fals
 
 def test_what_is_beyond_chance_is_told_pair_by_pair_where_there_are_few():
     plain, sharp, same = [34] * 60 + [39] * 40, [8] * 30 + [28] * 10 + [40] * 60, [34] * 60 + [39] * 40
-    found = compare_families({"plain": [record(plain)], "sharp": [record(sharp)], "same": [record(same)]}, at=[0])
+    found = compare({"plain": [record(plain)], "sharp": [record(sharp)], "same": [record(same)]}, at=[0])
     told = found.graphs[0].beyond_chance
     assert "plain and sharp cross and sharp and same cross" in told
-    ahead = compare_families({"a": [record([40] * 50)], "b": [record([20] * 50)]}, at=[0]).graphs[0]
+    ahead = compare({"a": [record([40] * 50)], "b": [record([20] * 50)]}, at=[0]).graphs[0]
     assert ahead.beyond_chance.endswith("for this pair): a is higher than b for p above 0.5 up to 1.")
     assert ahead.edges == (("a", "b"),)
     assert ahead.firm_edges == ()  # at p = 1/2 itself they are equal
-    equal = compare_families({"a": [record([40] * 50)], "b": [record([40] * 50)]}, at=[0]).graphs[0]
+    equal = compare({"a": [record([40] * 50)], "b": [record([40] * 50)]}, at=[0]).graphs[0]
     assert equal.beyond_chance.endswith("for this pair): nothing, neither from p = 0.5 on nor around 0.9.")
-    single = compare_families({"a": [record([40])], "b": [record([30])]}, at=[0], level=0.03333).graphs[0]
+    single = compare({"a": [record([40])], "b": [record([30])]}, at=[0], level=0.03333).graphs[0]
     assert "of 1 sample (wrong with probability at most 0.03333 for this pair)" in single.beyond_chance
 
 
@@ -185,11 +185,11 @@ def test_equal_networks_with_other_numbers_of_draws_are_not_told_apart():
     rng = np.random.default_rng(3)
     few, many = (record(rng.binomial(draws, 0.85, 300), draws=draws) for draws in (10, 10_000))
     assert chance("few", "many", few.values(), many.values()).stretches  # which is of shares, and not of networks
-    found = compare_families({"few": [few], "many": [many]}, at=[0])
+    found = compare({"few": [few], "many": [many]}, at=[0])
     assert (found.graphs[0].chances, found.graphs[0].beyond_chance) == ((), None)
     assert any("nothing is said of what is beyond chance" in note for note in found.notes)
     mixed = record([9, 90], draws=[10, 100])
-    assert compare_families({"a": [mixed], "b": [mixed]}, at=[0]).graphs[0].chances == ()
+    assert compare({"a": [mixed], "b": [mixed]}, at=[0]).graphs[0].chances == ()
 
 
 def test_what_logs_leave_open_is_not_taken_for_an_answer():
@@ -197,15 +197,15 @@ def test_what_logs_leave_open_is_not_taken_for_an_answer():
     log = replace(
         record([40, 38, 0], right), highest=np.array([40, 38, 38]), unknown=np.array([False, False, True])
     )  # fmt: skip
-    above = compare_families({"a": [whole], "log": [log]}, at=[0]).graphs[0]
+    above = compare({"a": [whole], "log": [log]}, at=[0]).graphs[0]
     assert (above.edges, above.open_below) == ((("log", "a"),), 38 / 40)
     assert "at sigma 1, by P(p_A >= p) at every p >= 0.951 (open below) on these samples" in above.statement
     log = replace(log, lowest=np.array([39, 37, 0]), highest=np.array([40, 39, 38]))
-    found = compare_families({"a": [whole], "log": [log]}, at=[0]).graphs[0]
+    found = compare({"a": [whole], "log": [log]}, at=[0]).graphs[0]
     assert [pair.verdict for pair in found.pairs] == ["unclear"]
     assert "no method is surely better than another; 1 pair cannot be told from what the logs print" in found.statement
     assert "put 0 of 1 pair in that order and leave 1 open." in found.contradiction
-    three = compare_families({"a": [whole], "log": [log], "low": [record([30, 25, 21])]}, at=[0]).graphs[0]
+    three = compare({"a": [whole], "log": [log], "low": [record([30, 25, 21])]}, at=[0]).graphs[0]
     assert three.edges == (("a", "low"), ("log", "low"))
     assert "not surely dominated: a and log; 1 pair cannot be told" in three.statement
 
@@ -213,7 +213,7 @@ def test_what_logs_leave_open_is_not_taken_for_an_answer():
 def test_several_runs_at_one_noise_level_are_means_over_them():
     votes = [[40, 40, 38, 21], [40, 38, 30, 30], [40, 36, 36, 0]]
     runs, at = [record(each, name=str(i)) for i, each in enumerate(votes)], [0.0, 0.5, 1.0]
-    found = compare_families({"many": runs, "one": [record([39, 39, 39, 39])]}, at=at)
+    found = compare({"many": runs, "one": [record([39, 39, 39, 39])]}, at=at)
     (repeated,), alone = found.repeats, [compare([each], at=at).runs[0] for each in runs]
     many, one = found.runs
     assert (many.runs, one.runs, many.n, len(found.families[0].runs)) == (3, 1, 12, 1)
@@ -237,8 +237,8 @@ def test_runs_of_different_samples_are_compared_on_those_they_share():
     whole, rest = record([40, 39, 30, 25, 38], label=label), record([35, 40, 38], label=label[2:])
     rest = replace(rest, index=np.array([2, 3, 4]))
     with pytest.raises(InputError, match=r"about different samples \(sample 0 is in a 1 only\); compare the common"):
-        compare_families({"a": [whole], "b": [rest]}, at=[0])
-    found = compare_families({"a": [whole], "b": [rest]}, at=[0, 0.5], samples="common")
+        compare({"a": [whole], "b": [rest]}, at=[0])
+    found = compare({"a": [whole], "b": [rest]}, at=[0, 0.5], samples="common")
     assert [run.n for run in found.runs] == [3, 3]
     alone = compare([whole.select([2, 3, 4])], at=[0, 0.5]).runs[0]
     assert (found.runs[0].curve.certified, found.runs[0].average.value) == (alone.curve.certified, alone.average.value)
@@ -248,11 +248,11 @@ def test_runs_of_different_samples_are_compared_on_those_they_share():
     shared = compare([replace(whole, name="a"), replace(rest, name="b")], at=[0], samples="common")
     assert [run.n for run in shared.runs] == [3, 3]
     with pytest.raises(InputError, match="have no sample in common"):
-        compare_families({"a": [whole.select([0, 1])], "b": [rest]}, at=[0], samples="common")
+        compare({"a": [whole.select([0, 1])], "b": [rest]}, at=[0], samples="common")
 
 
 def test_families_without_a_common_noise_level_are_compared_at_every_radius():
-    found = compare_families({"a": [record([40] * 5, sigma=0.5)], "b": [record([40] * 5, sigma=0.25)]}, at=[0, 0.25])
+    found = compare({"a": [record([40] * 5, sigma=0.5)], "b": [record([40] * 5, sigma=0.25)]}, at=[0, 0.25])
     assert [graph.sigma for graph in found.graphs] == [None]
     assert found.graphs[0].edges == (("a", "b"),)
 
@@ -266,21 +266,25 @@ def families_of(seed, sigmas=(0.25, 1.0), names=("gaussian", "acr"), n=30):
     }
 
 
-def test_families_of_one_member_are_the_comparison_of_their_runs():
-    sources = families_of(4, sigmas=(0.5,), names=("a", "b", "c"))
-    found = compare_families(sources, at=[0, 0.25, 0.5])
-    alone = compare([replace(runs[0], name=f"{name} 0.5") for name, runs in sources.items()], at=[0, 0.25, 0.5])
-    assert [family.runs[0].to_dict() for family in found.families] == [run.to_dict() for run in alone.runs]
-    assert found.best.fractions == alone.best.fractions
-    assert [pair.verdict for pair in found.graphs[0].pairs] == [pair.verdict for pair in alone.dominance]
-    assert set(alone.notes) <= set(found.notes)
-    assert len(found.graphs) == 1  # nobody has several noise levels
+@pytest.mark.parametrize("sigmas", [(0.5, 0.5, 0.5), (0.5, 0.25, 1.0), (0.5, 0.5, 1.0)])
+def test_a_run_without_a_method_is_a_family_of_one(sigmas):
+    sources = {name: families_of(4, (sigma,), (name,))[name] for name, sigma in zip("abc", sigmas, strict=True)}
+    found, alone = (
+        compare(each, at=[0, 0.25, 0.5]).to_dict()
+        for each in (sources, [replace(runs[0], name=name) for name, runs in sources.items()])
+    )
+    for name, sigma in zip("abc", sigmas, strict=True):
+        found = json.loads(json.dumps(found).replace(f'"{name} {sigma:g}"', f'"{name}"'))
+    assert found == json.loads(json.dumps(alone))
+    assert [pair["axis"] for pair in alone["dominance"]] == [
+        "p_A" if one == other else "radius" for one, other in combinations(sigmas, 2)
+    ]
 
 
 def test_the_order_of_families_and_of_their_runs_does_not_matter():
     sources = families_of(5, names=("a", "b", "c"))
-    found = compare_families(sources)
-    turned = compare_families({name: runs[::-1] for name, runs in reversed(list(sources.items()))})
+    found = compare(sources)
+    turned = compare({name: runs[::-1] for name, runs in reversed(list(sources.items()))})
     assert {family.name: family.to_dict() for family in found.families} == {
         family.name: family.to_dict() for family in turned.families
     }
@@ -291,7 +295,7 @@ def test_the_order_of_families_and_of_their_runs_does_not_matter():
 
 
 def test_the_best_over_noise_levels_is_that_of_the_runs():
-    found = compare_families(families_of(6))
+    found = compare(families_of(6))
     for family in found.families:
         assert family.sigmas == (0.25, 1.0)
         assert family.best.fractions == best_accuracy([run.curve for run in family.runs]).fractions
@@ -313,40 +317,40 @@ def test_samples_in_another_order_are_the_same_samples():
         for name, runs in sources.items()
     }
     mixed["acr"] = sources["acr"]
-    one, other = compare_families(sources), compare_families(mixed)
+    one, other = compare(sources), compare(mixed)
     assert [each.to_dict() for each in one.graphs[0].chances] == [each.to_dict() for each in other.graphs[0].chances]
 
 
 def test_what_is_beyond_chance_pairs_samples_by_their_numbers():
     low, turned = np.random.default_rng(1).integers(15, N, 300), np.random.default_rng(0).permutation(300)
     mixed = replace(record(low[turned] + 1), index=turned)
-    found = compare_families({"a": [record(low)], "b": [mixed]}, at=[0]).graphs[0].chances[0]
+    found = compare({"a": [record(low)], "b": [mixed]}, at=[0]).graphs[0].chances[0]
     # One vote more of each sample: beyond chance in pairs of the same sample, and lost among any others.
     assert {each.ahead for each in found.stretches} == {"b"}
     assert chance("a", "b", low / N, (low[turned] + 1) / N).stretches == ()
 
 
 def test_the_setting_of_the_run_itself_gives_its_own_certified_accuracy():
-    found = compare_families(families_of(8), settings=[(N, 0.001), (N, 0.001), (7 * N, 0.01)])
-    assert [(each.setting, each.sigma) for each in found.settings] == [
+    found = compare(families_of(8), budgets=[(N, 0.001), (N, 0.001), (7 * N, 0.01)])
+    assert [(each.setting, each.sigma) for each in found.budgets] == [
         (Budget(N, 0.001), 0.25),
         (Budget(N, 0.001), 1.0),
         (Budget(7 * N, 0.01), 0.25),
         (Budget(7 * N, 0.01), 1.0),
     ]
-    for table in found.settings[:2]:
+    for table in found.budgets[:2]:
         runs = dict(found.at_sigma(table.sigma))
         for name, values in table.rows:
             assert values.lower.tolist() == list(runs[name].curve.values)
         assert all(all(row) for row in table.resolved)
         assert table.note is None
-    assert "280" in found.settings[2].note
-    assert "steps of 1/40" in found.settings[2].note
+    assert "280" in found.budgets[2].note
+    assert "steps of 1/40" in found.budgets[2].note
 
 
 def test_a_radius_that_needs_more_than_the_steps_of_the_votes_is_not_resolved():
-    found = compare_families({"a": [record([40, 39, 30])]}, at=[0.5, 1.8, 2.2, 3.5], settings=[(10_000, 0.001)])
-    table = found.settings[0]
+    found = compare({"a": [record([40, 39, 30])]}, at=[0.5, 1.8, 2.2, 3.5], budgets=[(10_000, 0.001)])
+    table = found.budgets[0]
     p = table.rows[0][1].p
     assert p[1] < 1 - 1 / N < p[2] <= 1
     assert p[3] > 1
@@ -356,8 +360,8 @@ def test_a_radius_that_needs_more_than_the_steps_of_the_votes_is_not_resolved():
 def test_the_published_case_needs_a_share_of_81_per_cent():
     # Sun et al. (2025), appendix B.1: sigma 1, N = 100, alpha = 0.01, r = 0.5.
     votes = [81, 80, 100, 30]
-    found = compare_families({"x": [record(votes, draws=100)]}, at=[0.5], settings=[(100, 0.01)])
-    values = found.settings[0].rows[0][1]
+    found = compare({"x": [record(votes, draws=100)]}, at=[0.5], budgets=[(100, 0.01)])
+    values = found.budgets[0].rows[0][1]
     assert values.p.tolist() == [0.81]
     assert values.lower.tolist() == [0.5]
 
@@ -373,41 +377,41 @@ def counts_of(seed, sigma, n=40, draws=400):
 
 def test_certified_calibration_is_that_of_the_certificates():
     runs = {"a": [counts_of(1, 0.5), counts_of(2, 0.25)], "b": [counts_of(3, 0.5)]}
-    found = compare_families(runs, alpha=0.01)
+    found = compare(runs, alpha=0.01)
     assert [(each.family, each.sigma) for each in found.calibration] == [("a", 0.25), ("a", 0.5), ("b", 0.5)]
     for each, counts in zip(found.calibration, (runs["a"][1], runs["a"][0], runs["b"][0]), strict=True):
         assert each.radii == (0.0, 0.25, 0.5)
         for radius, summary in zip(each.radii, each.summaries, strict=True):
             assert summary.to_dict() == certificates(counts, radius, 0.01).summary().to_dict()
-    asked = compare_families(runs, calibration_at=[9.0]).calibration[0]
+    asked = compare(runs, calibration_at=[9.0]).calibration[0]
     assert asked.summaries[0]["calibration_error"].worst is None  # nothing is certified that far
     assert asked.summaries[0]["calibration_error"].worst_all.value > 0
-    assert compare_families(runs, calibration_at=()).calibration == ()
-    assert compare_families(runs, calibration_at=9.0).calibration[0].radii == (9.0,)
+    assert compare(runs, calibration_at=()).calibration == ()
+    assert compare(runs, calibration_at=9.0).calibration[0].radii == (9.0,)
 
 
 def test_votes_without_histograms_have_no_certified_calibration_and_that_is_said():
     counts = counts_of(1, 0.5)
     votes = VoteRecord.from_counts(counts_of(3, 0.5))
-    found = compare_families({"a": [counts], "b": [votes]})
+    found = compare({"a": [counts], "b": [votes]})
     assert [each.family for each in found.calibration] == ["a"]
     assert any("nothing is certified of those of b 0.5" in note for note in found.notes)
-    assert compare_families({"b": [votes]}).calibration == ()
+    assert compare({"b": [votes]}).calibration == ()
 
 
 def test_everything_is_plain_for_json():
-    found = compare_families({"a": [counts_of(1, 0.5)], "b": [counts_of(3, 0.5)]}, at=[0, 0.5])
+    found = compare({"a": [counts_of(1, 0.5)], "b": [counts_of(3, 0.5)]}, at=[0, 0.5])
     document = json.loads(json.dumps(found.to_dict(), allow_nan=True))
-    assert document["type"] == "comparison of families"
+    assert document["type"] == "comparison"
     assert [family["name"] for family in document["families"]] == ["a", "b"]
     assert document["graphs"][0]["edges"] == [list(edge) for edge in found.graphs[0].edges]
     assert document["sentences"] == list(found.sentences)
-    assert repr(found) == "<FamilyComparison of a, b at sigma 0.5>"
+    assert repr(found) == "<Comparison of a, b at 2 radii>"
 
 
 def test_verdicts_of_a_graph_are_those_of_dominance():
     sources = families_of(9, sigmas=(1.0,), names=("a", "b", "c"))
-    pairs = compare_families(sources).graphs[0].pairs
+    pairs = compare(sources).graphs[0].pairs
     seen = [PaDistribution.of(runs[0], name) for name, runs in sources.items()]
     assert [pair.to_dict() for pair in pairs] == [dominance(a, b).to_dict() for a, b in combinations(seen, 2)]
 
@@ -420,7 +424,6 @@ def test_reduction_of_nothing_is_nothing():
     ("sources", "options", "text"),
     [
         ({}, {}, "sources holds no families"),
-        ([record([3])], {}, "sources holds no families"),
         ({"a": []}, {}, "family 'a' has no runs"),
         ({"": [record([3])]}, {}, "'' is no name of a family"),
         ({"a": [record([3]), record([4, 4])]}, {}, "sample 1 is in a 1 #2 only"),
@@ -432,11 +435,11 @@ def test_reduction_of_nothing_is_nothing():
         ),
         ({"a": [record([3])], "b": [record([3, 4])]}, {}, "sample 1 is in b 1 only"),
         ({"a": [record([3])], "b": [record([3], label=[7])]}, {}, "sample 0 has label 0 in a 1 and 7 in b 1"),
-        ({"a": [record([3])]}, {"settings": [(10,)]}, "pass pairs of draws and alpha"),
-        ({"a": [record([3])]}, {"settings": [100]}, r"settings\[0\] is 100; pass pairs of draws and alpha"),
-        ({"a": [record([3])]}, {"settings": None}, "settings is None; pass pairs of draws and alpha"),
-        ({"a": [record([3])]}, {"settings": [(0, 0.1)]}, r"settings\[0\] draws is 0"),
-        ({"a": [record([3])]}, {"settings": [(9, 0.1), (9, 2)]}, r"settings\[1\] alpha is 2"),
+        ({"a": [record([3])]}, {"budgets": [(10,)]}, "pass pairs of draws and alpha"),
+        ({"a": [record([3])]}, {"budgets": [100]}, r"budgets\[0\] is 100; pass pairs of draws and alpha"),
+        ({"a": [record([3])]}, {"budgets": None}, "budgets is None; pass pairs of draws and alpha"),
+        ({"a": [record([3])]}, {"budgets": [(0, 0.1)]}, r"budgets\[0\] draws is 0"),
+        ({"a": [record([3])]}, {"budgets": [(9, 0.1), (9, 2)]}, r"budgets\[1\] alpha is 2"),
         ({"a": [record([3])]}, {"alpha": math.nan}, "alpha is nan"),
         ({"a": [record([3])]}, {"level": 0}, "level is 0"),
         ({"a": [counts_of(1, 0.5)]}, {"calibration_at": [-1.0]}, r"at\[0\] is -1"),
@@ -445,7 +448,7 @@ def test_reduction_of_nothing_is_nothing():
 )
 def test_what_cannot_be_compared_is_refused_in_a_sentence(sources, options, text):
     with pytest.raises(InputError, match=text):
-        compare_families(sources, **options)
+        compare(sources, **options)
 
 
 def test_graphs_of_one_method_or_of_two_noise_levels_are_refused():

@@ -21,7 +21,7 @@ from certcal.verbs.changes import ChangeComparison, compare_results, compare_tab
 from certcal.verbs.measure import Measurement
 
 if TYPE_CHECKING:
-    from certcal.lab.logs import CertificationLog, Comparison, FamilyComparison
+    from certcal.lab.logs import CertificationLog, Comparison
     from certcal.smoothing import Counts, Run
     from certcal.smoothing.robustness import VoteRecord
 
@@ -36,7 +36,7 @@ _LOG = {"idx", "predict", "radius"}
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """Where runs and logs are compared, and what logs do not say of themselves."""
+    """How runs and logs are compared; ``compare(*sources, **vars(settings))`` does it again."""
 
     radii: tuple[float, ...]
     alpha: float | None
@@ -56,13 +56,11 @@ def compare_runs(
     sigma: Annotated[float | Iterable[float], Takes("positive"), Option(metavar="S", ordered=True)] = (),
     n: Annotated[int | Iterable[int], Range(1, 10**9), Option("-n", ordered=True)] = (),
     progress: Progress = SILENT,
-) -> Comparison | FamilyComparison:
+) -> Comparison:
     """Compare runs and logs, or one mapping of families of them; see :func:`compare`."""
     asked = gather(CompareSettings, locals())
     progress.stage("comparing")
-    first: Any = sources[0] if sources else None
-    logs = EXTENSIONS["logs"]()
-    return logs.compare_named(first, asked) if isinstance(first, Mapping) else logs.compare_unnamed(sources, asked)
+    return EXTENSIONS["logs"]().compare_sources(sources, asked)
 
 
 class CompareVerb(Protocol[OfTables, OfRuns]):
@@ -94,7 +92,7 @@ class CompareVerb(Protocol[OfTables, OfRuns]):
         n: int | Iterable[int] = ...,
         progress: Progress = ...,
         **named: RunLike | Iterable[RunLike],
-    ) -> FamilyComparison: ...
+    ) -> Comparison: ...
 
 
 def _of_either(
@@ -114,7 +112,7 @@ def _of_either(
 
 
 @_of_either(compare_tables, compare_runs)
-def compare(*sources: Any, **options: Any) -> Comparison | FamilyComparison | ChangeComparison:
+def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
     """Compare two tables of predictions, or the certified robustness of runs, published logs and training methods.
 
     Of tables: old, new and the difference of every metric with an interval, row by row where rows are the same samples.
@@ -165,8 +163,8 @@ def compare(*sources: Any, **options: Any) -> Comparison | FamilyComparison | Ch
         Failure probability of each certificate of a run (default: 0.001); of a log, the level it claims (default:
         inferred).
     budgets
-        With families: also certified accuracy as N noise samples at level ALPHA would give it; repeatable. Default:
-        100,0.01 1000,0.001 and 100000,0.001.
+        Also certified accuracy as N noise samples at level ALPHA would give it; repeatable. Default: 100,0.01
+        1000,0.001 and 100000,0.001.
     samples
         Which samples: all, which families must share, the common ones of all runs, or unpaired, those of each run.
     sigma
@@ -185,7 +183,7 @@ def compare(*sources: Any, **options: Any) -> Comparison | FamilyComparison | Ch
     >>> certcal.compare(plain, sharp, radii=[0, 1]).best.names
     (('A',), ('B',))
     >>> certcal.compare(gaussian=plain, acr=sharp, radii=[0, 1])
-    <FamilyComparison of gaussian, acr at sigma 1>
+    <Comparison of gaussian, acr at 2 radii>
     >>> old = {"id": [1, 2, 3], "score": [0.9, 0.8, 0.1], "outcome": [1, 0, 0]}
     >>> new = {"id": [3, 2, 1], "score": [0.2, 0.3, 0.9], "outcome": [0, 0, 1]}
     >>> found = certcal.compare(old, new)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from certcal.lab.logs._budgets import DEFAULT_BUDGETS, Budget, SettingTable
 from certcal.lab.logs._calibration import CertifiedCalibration
 from certcal.lab.logs._chance import Chance, chance
-from certcal.lab.logs._compare import Compared, Comparison, RunFamily, compare, notes_of_logs
+from certcal.lab.logs._compare import compare
+from certcal.lab.logs._comparison import Compared, Comparison, RunFamily
 from certcal.lab.logs._dominance import Dominance, Stretch, dominance, dominance_table, just_above
-from certcal.lab.logs._families import FamilyComparison, compare_families
 from certcal.lab.logs._graph import DominanceGraph
 from certcal.lab.logs._log import CertificationLog, LogWarning, read_log
 from certcal.lab.logs._published import ConfidenceLog, read_confidence_log, read_curve
 from certcal.lab.logs._repeats import RepeatedRuns, Spread
 from certcal.lab.logs._samples import check_same_samples, on_common_samples
-from certcal.lab.logs._sources import compare_named, compare_unnamed
+from certcal.lab.logs._sources import compare_sources
 
 __all__ = [
     "DEFAULT_BUDGETS",
@@ -26,7 +26,6 @@ __all__ = [
     "ConfidenceLog",
     "Dominance",
     "DominanceGraph",
-    "FamilyComparison",
     "LogWarning",
     "RepeatedRuns",
     "RunFamily",
@@ -36,13 +35,10 @@ __all__ = [
     "chance",
     "check_same_samples",
     "compare",
-    "compare_families",
-    "compare_named",
-    "compare_unnamed",
+    "compare_sources",
     "dominance",
     "dominance_table",
     "just_above",
-    "notes_of_logs",
     "on_common_samples",
     "read_confidence_log",
     "read_curve",

@@ -12,7 +12,7 @@ from certcal.claims import short_text
 from certcal.smoothing.robustness.distribution import MOST_DRAWS, ConvertedAccuracy
 
 if TYPE_CHECKING:
-    from certcal.lab.logs._compare import Compared
+    from certcal.lab.logs._comparison import Compared
 
 DEFAULT_BUDGETS = ((100, 0.01), (1_000, 0.001), (100_000, 0.001))
 
@@ -101,26 +101,26 @@ class SettingTable:
         }
 
 
-def check_settings(settings: Iterable[Any]) -> tuple[Budget, ...]:
+def check_budgets(budgets: Iterable[Any]) -> tuple[Budget, ...]:
     """Draws and levels, each once, in the order given."""
-    if isinstance(settings, str) or not isinstance(settings, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"settings is {settings!r}; pass pairs of draws and alpha such as [(1000, 0.001)]")
+    if isinstance(budgets, str) or not isinstance(budgets, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"budgets is {budgets!r}; pass pairs of draws and alpha such as [(1000, 0.001)]")
     found: list[Budget] = []
-    for i, each in enumerate(settings):
+    for i, each in enumerate(budgets):
         pair: Any = (each.draws, each.alpha) if isinstance(each, Budget) else each
         if not isinstance(pair, tuple | list) or len(cast("Sequence[Any]", pair)) != 2:
-            raise InputError(f"settings[{i}] is {each!r}; pass pairs of draws and alpha such as (1000, 0.001)")
-        draws = whole_number(pair[0], 1, MOST_DRAWS, f"settings[{i}] draws", "pass the number of draws per sample")
-        found.append(Budget(draws, failure_probability(pair[1], f"settings[{i}] alpha")))
+            raise InputError(f"budgets[{i}] is {each!r}; pass pairs of draws and alpha such as (1000, 0.001)")
+        draws = whole_number(pair[0], 1, MOST_DRAWS, f"budgets[{i}] draws", "pass the number of draws per sample")
+        found.append(Budget(draws, failure_probability(pair[1], f"budgets[{i}] alpha")))
     return tuple(dict.fromkeys(found))
 
 
 def setting_tables(
-    runs: Mapping[float, Sequence[tuple[str, Compared]]], settings: Iterable[Any] = DEFAULT_BUDGETS
+    runs: Mapping[float, Sequence[tuple[str, Compared]]], budgets: Iterable[Any] = DEFAULT_BUDGETS
 ) -> tuple[SettingTable, ...]:
-    """One table per setting and σ."""
+    """One table per budget and σ."""
     tables: list[SettingTable] = []
-    for setting in check_settings(settings):
+    for setting in check_budgets(budgets):
         for sigma, several in runs.items():
             rows = tuple(
                 (name, run.distribution.certified_accuracy(run.curve.at, n=setting.draws, alpha=setting.alpha))

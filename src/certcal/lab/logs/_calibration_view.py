@@ -204,7 +204,7 @@ def budgets(found: Comparison) -> list[Block]:
     """Certified accuracy as it would be at other budgets and levels: one table per noise level."""
     made: list[Block] = [Text(_BUDGETS)]
     for sigma in found.sigmas:
-        own = [each for each in found.settings if each.sigma == sigma]
+        own = [each for each in found.budgets if each.sigma == sigma]
         # Beyond some radius nothing is certified at this noise level, whatever the setting.
         highest = [max(float(values.upper[i]) for each in own for _, values in each.rows) for i in range(len(found.at))]
         reach = min(len(found.at), 1 + max((i for i, value in enumerate(highest) if value > 0), default=0))
@@ -217,7 +217,7 @@ def budgets(found: Comparison) -> list[Block]:
         columns = [Column("radius"), *(Column(short_text(radius, "lower"), "estimate") for radius in found.at[:reach])]
         caption = f"Expected certified accuracy in per cent at sigma {sigma:g}, by radius{beyond}"
         made.append(Table(columns, rows, caption, fit="split"))
-    notes = dict.fromkeys(each.note for each in found.settings if each.note)
+    notes = dict.fromkeys(each.note for each in found.budgets if each.note)
     return [*made, *(Text(each, "note") for each in notes)]
 
 

@@ -1,35 +1,35 @@
-"""Several runs or logs beside each other: everything that is printed or plotted, prepared.
+"""Methods beside each other, each at one or several noise levels: what average certified radius hides between them.
 
-What is compared are families, the runs of one method at several noise levels; runs without a family are families of one
-member each.
+A run or log without a name of its method is a family of one.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from itertools import combinations, groupby
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability
-from certcal._base.json import PlainValues
 from certcal.claims import short_text
-from certcal.lab.logs._budgets import SettingTable
+from certcal.lab.logs._budgets import DEFAULT_BUDGETS, check_budgets, setting_tables
 from certcal.lab.logs._calibration import CertifiedCalibration, certified_calibration
-from certcal.lab.logs._dominance import Dominance, dominance_table
-from certcal.lab.logs._graph import DominanceGraph
-from certcal.lab.logs._repeats import RepeatedRuns
-from certcal.lab.logs._samples import find_different_samples, on_common_samples
-from certcal.result import Result
+from certcal.lab.logs._chance import Chance, chance
+from certcal.lab.logs._comparison import Compared, Comparison, RunFamily
+from certcal.lab.logs._dominance import dominance_table
+from certcal.lab.logs._graph import DominanceGraph, graph_of_best, graph_of_shares
+from certcal.lab.logs._repeats import RepeatedRuns, pool_runs
+from certcal.lab.logs._samples import UNPAIRED, check_same_samples, find_different_samples, on_common_samples
+from certcal.smoothing import Counts
 from certcal.smoothing.robustness.accuracy import (
     AccuracyCurve,
     AccuracySteps,
-    AverageCertifiedRadius,
-    BestCurve,
     average_certified_radius,
     best_accuracy,
     certified_accuracy,
@@ -37,276 +37,296 @@ from certcal.smoothing.robustness.accuracy import (
     trivial_average_radius,
 )
 from certcal.smoothing.robustness.distribution import PaDistribution
-from certcal.smoothing.robustness.votes import VoteRecord, as_record
+from certcal.smoothing.robustness.votes import VoteRecord, as_record, named
 
+LEVEL = 0.05
 _MOST_RADII = 12
-
-
-@dataclass(frozen=True, eq=False)
-class Compared(
-    PlainValues,
-    keys="name sigma draws alpha n n_abstained certified_accuracy=curve certified_as_printed=printed.certified "
-    "average_certified_radius=average distribution notes runs",
-):
-    """One run or log in a comparison."""
-
-    name: str
-    """Of the run."""
-    sigma: float
-    draws: tuple[int, int]
-    alpha: float
-    """How it was certified; ``draws`` is the smallest and largest number per sample."""
-    n: int
-    n_abstained: int
-    """Samples, and those without a certificate."""
-    curve: AccuracyCurve
-    """Certified accuracy; of a log by the fewest votes that its printed radii allow, so at least this."""
-    printed: AccuracyCurve
-    """The same by a log's radii as printed: above ``curve`` where they were rounded up. Of a run, ``curve``."""
-    steps: AccuracySteps
-    """``curve`` at every radius."""
-    average: AverageCertifiedRadius
-    """Average certified radius, with its warning; of a log by its radii as printed."""
-    distribution: PaDistribution
-    """Of p_A."""
-    notes: tuple[str, ...] = ()
-    """What a reader should know about a log."""
-    runs: int = 1
-    """How many runs these are, taken together: then all shares are means over them."""
-
-    @property
-    def percents(self) -> tuple[str, ...]:
-        """Certified accuracy in per cent as tables have it: 22.96 (≥ 22.31) where a log's rounding leaves it open."""
-        lines = zip(self.printed.certified, self.curve.certified, self.curve.percents, strict=True)
-        return tuple(
-            least if count == sure else f"{100 * count / self.n:.2f} (≥ {least})" for count, sure, least in lines
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class RunFamily(PlainValues):
-    """One method at several noise levels."""
-
-    name: str
-    """Of the method."""
-    runs: tuple[Compared, ...]
-    """Smallest σ first; a run's name is that of the method and σ."""
-    best: BestCurve
-    """Highest certified accuracy over σ at each radius."""
-
-    @property
-    def sigmas(self) -> tuple[float, ...]:
-        """Noise levels, smallest first."""
-        return tuple(run.sigma for run in self.runs)
-
-    @property
-    def steps(self) -> AccuracySteps:
-        """``best`` at every radius."""
-        return AccuracySteps.highest(run.steps for run in self.runs)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Result):
-    """Runs and logs beside each other. Made by :func:`certcal.compare`.
-
-    Examples
-    --------
-    >>> easy = VoteRecord.of([100, 20], 100, [1, 1], sigma=1.0, label=[0, 1], name="trivial")
-    >>> even = VoteRecord.of([90, 90], 100, [1, 1], sigma=1.0, label=[0, 1], name="even")
-    >>> both = compare([easy, even], at=[0.5, 1.0])
-    >>> [run.curve.texts for run in both.runs], both.best.names, both.dominance[0].verdict
-    ([('0.5000', '0.5000'), ('1.0000', '0.0000')], (('even',), ('trivial',)), 'neither')
-    """
-
-    view: ClassVar[str] = "certcal.lab.logs.view"
-
-    families: tuple[RunFamily, ...]
-    """In the order given; of one run each unless they were named."""
-    best: BestCurve
-    """Whose certified accuracy is highest at each radius."""
-    graphs: tuple[DominanceGraph, ...]
-    """Who is better than whom. Of runs without families one graph of all; of families one per σ that at least two have,
-    and by the best over σ at each radius if any has several, or if no two have the same."""
-    notes: tuple[str, ...] = ()
-    """What limits the comparison."""
-    settings: tuple[SettingTable, ...] = ()
-    """Of families: certified accuracy at other budgets and levels, one table per setting and σ."""
-    calibration: tuple[CertifiedCalibration, ...] = ()
-    """What is certified of confidences: of runs, since a log has none."""
-    origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    """File or folder of each run by the run's name, for those that were read from one."""
-    repeats: tuple[RepeatedRuns, ...] = ()
-    """Of families: where a method has several runs at a noise level, each of them."""
-
-    def __repr__(self) -> str:
-        radii = f"{len(self.at):,} {'radius' if len(self.at) == 1 else 'radii'}"
-        return f"<Comparison of {', '.join(self.names)} at {radii}>"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the families."""
-        return tuple(family.name for family in self.families)
-
-    @property
-    def at(self) -> tuple[float, ...]:
-        """Radii."""
-        return self.best.at
-
-    @property
-    def runs(self) -> tuple[Compared, ...]:
-        """All runs, family after family."""
-        return tuple(run for family in self.families for run in family.runs)
-
-    @property
-    def sigmas(self) -> tuple[float, ...]:
-        """All noise levels, smallest first."""
-        return tuple(sorted({run.sigma for run in self.runs}))
-
-    def at_sigma(self, sigma: float) -> tuple[tuple[str, Compared], ...]:
-        """Names of the families with a run at a noise level, and the runs.
-
-        Parameters
-        ----------
-        sigma
-            One of ``sigmas``.
-        """
-        return tuple((family.name, run) for family in self.families for run in family.runs if run.sigma == sigma)
-
-    def origin(self, run: Compared) -> str:
-        """File or folder of a run; empty when it was in memory.
-
-        Parameters
-        ----------
-        run
-            One of ``runs``.
-        """
-        return self.origins.get(run.name, "")
-
-    @property
-    def sources(self) -> Sequence[str]:
-        """Files and folders that were read."""
-        return tuple(dict.fromkeys(filter(None, map(self.origin, self.runs))))
-
-    @property
-    def dominance(self) -> tuple[Dominance, ...]:
-        """Every verdict on a pair."""
-        return tuple(pair for graph in self.graphs for pair in graph.pairs)
-
-    def claims(self) -> Sequence[Any]:
-        """Every verdict."""
-        return self.dominance
-
-    def contents(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "runs": [{"source": self.origin(run)} | run.to_dict() for run in self.runs],
-            "type": "comparison",
-            "at": list(self.at),
-            "best": self.best.to_dict(),
-            "dominance": [pair.to_dict() for pair in self.dominance],
-            "calibration": [each.to_dict() for each in self.calibration],
-            "notes": list(self.notes),
-        }
-
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """One line per run and radius, with all digits."""
-        rows = [
-            {
-                "run": run.name,
-                "source": self.origin(run),
-                "sigma": run.sigma,
-                "alpha": run.alpha,
-                "radius": radius,
-                "certified": run.curve.certified[i],
-                "n": run.curve.n,
-                "value": run.curve.values[i],
-                "text": run.curve.texts[i],
-                "certified_as_printed": run.printed.certified[i],
-                **self._calibration_at(run.name, radius),
-            }
-            for run in self.runs
-            for i, radius in enumerate(self.at)
-        ]
-        return {name: [row[name] for row in rows] for name in rows[0]}
-
-    def _calibration_at(self, name: str, radius: float) -> dict[str, Any]:
-        """Columns of a run's certified calibration at a radius; none where no run has any."""
-        if not self.calibration:
-            return {}
-        found = {
-            where: summary
-            for each in self.calibration
-            if each.family == name
-            for where, summary in zip(each.radii, each.summaries, strict=True)
-        }.get(radius)
-        return {
-            f"certified_{key}{rest}": None if found is None else getattr(getattr(found[key], of), "value", None)
-            for key in ("calibration_error", "brier_score")
-            for rest, of in (("", "worst"), ("_all", "worst_all"))
-        }
+_ONE_NETWORK = (
+    "Where there is one network per method and sigma, what another training of the same method would give is not in "
+    "the statements."
+)
+_POOLED = (
+    "Where a family has several runs at a sigma, all its values are means over them, and nothing is said of what is "
+    "beyond chance: that is tested on single runs."
+)
+_FIRST_RUN = "Certified calibration is that of the first of them."
+_OTHER_DRAWS = (
+    "Where numbers of draws differ at one sigma, nothing is said of what is beyond chance: shares of fewer draws are "
+    "more spread out, so that even equal networks differ in them."
+)
 
 
 @names_wrong_types
 def compare(
-    sources: Iterable[Any],
+    sources: Iterable[Any] | Mapping[str, Any],
     at: Any = None,
     *,
     alpha: float = 0.001,
+    budgets: Sequence[Any] = DEFAULT_BUDGETS,
+    calibration_at: Sequence[float] | None = None,
+    level: float = LEVEL,
     samples: str = "all",
     names: Sequence[str] | None = None,
 ) -> Comparison:
-    """Certified accuracy, its best over σ, average radius, distribution of p_A, calibration and dominance of runs.
+    """Compare runs and logs, or training methods by their runs at several noise levels.
 
     Parameters
     ----------
     sources
-        Counts of runs, imported logs or VoteRecords; names must differ.
+        Counts of runs, imported logs or VoteRecords, whose names must differ; or per method those of its runs, all
+        over the same samples. Several of a method at one σ are other seeds of one training: their values are means
+        over them.
     at
-        Radii. Default: from 0 to the largest certified one in even steps; for calibration, 0 and multiples of σ.
+        Radii. Default: from 0 to the largest certified one in even steps.
     alpha
         Level at which votes are certified. Logs keep their own.
+    budgets
+        Pairs of draws and alpha at which certified accuracy is read off the distribution of p_A.
+    calibration_at
+        Radii at which confidences are certified. Default: ``at``, or 0 and multiples of the smallest σ; pass () for
+        none.
+    level
+        Probability with which any statement of a graph on what is beyond chance may be wrong: shared equally among its
+        pairs. Such statements are about shares of as many votes as the runs have, not about p_A. The graphs of
+        different σ have it each.
     samples
-        "common" to compare on the samples that all runs have.
+        "common" to compare on the samples that all runs have, where "all" refuses methods over different ones;
+        "unpaired" to compare them nevertheless, with nothing said about sampling error.
     names
-        What those are called that have no name of their own.
+        What those runs are called that have neither a method nor a name of their own.
+
+    Examples
+    --------
+    >>> plain = VoteRecord.of([90, 90, 80], 100, [1, 1, 1], sigma=1.0)
+    >>> sharp = VoteRecord.of([100, 100, 30], 100, [1, 1, 1], sigma=1.0)
+    >>> found = compare({"gaussian": [plain], "acr": [sharp]}, at=[0, 0.5, 1])
+    >>> found.best.names
+    (('gaussian',), ('gaussian', 'acr'), ('acr',))
+    >>> print(found.graphs[0].contradiction)
+    average certified radius ranks acr > gaussian, but the curves put 0 of 1 pair in that order and 1 in none: acr and
+    gaussian.
     """
-    several, records, cut = on_common_samples(*_vote_records(sources, names), samples)
-    runs = compared_runs(several, records, at, alpha)
-    families = tuple(RunFamily(run.name, (run,), best_accuracy([run.curve])) for run in runs)
-    graphs: tuple[DominanceGraph, ...] = ()
-    if len(runs) > 1:
-        pairs = dominance_table([run.distribution for run in runs], **common_setting(runs))
-        one = len({run.sigma for run in runs}) == 1
-        averages = {run.name: run.average.value for run in runs} if one else {}
-        graphs = (DominanceGraph(runs[0].sigma if one else None, tuple(run.name for run in runs), pairs, averages),)
-    best = best_accuracy([run.curve for run in runs])
-    calibration = certified_calibration([(run.name, each) for run, each in zip(runs, several, strict=True)], at, alpha)
-    notes = (*cut, *_sample_notes(records), *notes_of(runs))
-    return Comparison(families, best, graphs, notes, calibration=calibration)
+    level = failure_probability(level, "level")
+    asked = check_budgets(budgets)
+    of_methods = isinstance(sources, Mapping)
+    members = _members_of_methods(cast("Any", sources)) if of_methods else _single_members(sources, names)
+    given = [named(one.source, one.name) for one in members]
+    known = [as_record(each) for each in given]
+    if of_methods and samples == "all":
+        check_same_samples(known)
+    cut, separate, left_out = on_common_samples(given, known, samples)
+    different = find_different_samples(separate)
+    together = _pool_repeats(members, cut)
+    records = [as_record(each) for each in together.values()]
+    counts = Counter((one.family, one.sigma) for one in members)
+    held = [
+        ComparedMember(family, replace(run, runs=counts[family, sigma]), record)
+        for (family, sigma), run, record in zip(
+            together, _compared_runs(list(together.values()), records, at, alpha), records, strict=True
+        )
+    ]
+    runs = [one.run for one in held]
+    families = tuple(_family(name, held) for name in dict.fromkeys(one.family for one in members))
+    by_sigma = {
+        sigma: [(one.family, one.run) for one in held if one.run.sigma == sigma]
+        for sigma in sorted({run.sigma for run in runs})
+    }
+    if samples == "unpaired":
+        left_out = [UNPAIRED]
+    elif different is not None:
+        left_out = [f"{different[0]} ({different[1]}), and part of a difference may be theirs."]
+    return Comparison(
+        families,
+        best_accuracy([_best_of(family) for family in families]),
+        _graphs(families, held, level if samples != "unpaired" and different is None else None),
+        (*left_out, *_notes(runs, members)),
+        budgets=setting_tables(by_sigma, asked),
+        calibration=_certify_calibration(members, separate, at if calibration_at is None else calibration_at, alpha),
+        repeats=_group_repeats(members, cut, separate, runs[0].curve.at, alpha),
+    )
 
 
-def _vote_records(sources: Iterable[Any], names: Sequence[str] | None) -> tuple[list[Any], list[VoteRecord]]:
-    """Sources, and what is known of the votes of each under its own name."""
+def _pool_repeats(members: Sequence[FamilyMember], sources: Sequence[Any]) -> dict[tuple[str, float], Any]:
+    """One source per method and noise level; several are pooled."""
+    several: dict[tuple[str, float], list[Any]] = {}
+    for one, source in zip(members, sources, strict=True):
+        several.setdefault((one.family, one.sigma), []).append(source)
+    return {
+        (family, sigma): own[0] if len(own) == 1 else pool_runs(own, f"{family} {sigma:g}")
+        for (family, sigma), own in several.items()
+    }
+
+
+def _group_repeats(
+    members: Sequence[FamilyMember], sources: Sequence[Any], records: Sequence[VoteRecord], at: Any, alpha: float
+) -> tuple[RepeatedRuns, ...]:
+    """Every run of a method that has several at a noise level."""
+    places: dict[tuple[str, float], list[int]] = {}
+    for place, one in enumerate(members):
+        places.setdefault((one.family, one.sigma), []).append(place)
+    return tuple(
+        RepeatedRuns(family, sigma, _compared_runs([sources[i] for i in own], [records[i] for i in own], at, alpha))
+        for (family, sigma), own in places.items()
+        if len(own) > 1
+    )
+
+
+class FamilyMember(NamedTuple):
+    """A run or log of one method at one noise level; numbered where there are several."""
+
+    family: str
+    name: str
+    sigma: float
+    source: Any
+    number: int = 0
+
+
+class ComparedMember(NamedTuple):
+    """One method at one noise level, after its runs were pooled."""
+
+    family: str
+    run: Compared
+    record: VoteRecord
+
+
+def _single_members(sources: Iterable[Any], names: Sequence[str] | None) -> list[FamilyMember]:
+    """Each run a family of its own."""
     several = list(sources)
     if not several:
         raise InputError("sources is empty; pass at least one run or log")
-    called = [] if names is None else list(names)
-    if len(called) not in (0, len(several)):
+    called = [""] * len(several) if names is None else list(names)
+    if len(called) != len(several):
         raise InputError(f"names has {len(called)} entries for {len(several)} sources; pass one for each")
-    given = [getattr(each, "name", "") or (called[i] if called else "") for i, each in enumerate(several)]
-    records = [as_record(each, name) for each, name in zip(several, given, strict=True)]
-    records = [
-        record if record.name else replace(record, name=name or f"run {i}")
-        for i, (record, name) in enumerate(zip(records, given, strict=True), 1)
-    ]
-    names = [record.name for record in records]
-    for name in names:
-        if names.count(name) > 1:
+    members: list[FamilyMember] = []
+    for i, (source, other) in enumerate(zip(several, called, strict=True), 1):
+        record = as_record(source, getattr(source, "name", "") or other)
+        name = record.name or other or f"run {i}"
+        if name in [one.name for one in members]:
             raise InputError(f"two runs are called {name!r}; give them different names")
-    return several, records
+        members.append(FamilyMember(name, name, record.sigma, source))
+    return members
 
 
-def compared_runs(several: Sequence[Any], records: Sequence[VoteRecord], at: Any, alpha: float) -> tuple[Compared, ...]:
+def _members_of_methods(sources: Mapping[Any, Any]) -> list[FamilyMember]:
+    """All runs, method after method, by σ."""
+    if not sources:
+        raise InputError("sources holds no families; pass a mapping from names of methods to lists of their runs")
+    members: list[FamilyMember] = []
+    for family, several in sources.items():
+        if not isinstance(family, str) or not family.strip():
+            raise InputError(f"{family!r} is no name of a family; pass a text such as 'gaussian'")
+        given = list(cast("Sequence[Any]", several)) if isinstance(several, Sequence) else [several]
+        if not given:
+            raise InputError(f"family {family!r} has no runs; pass at least one")
+        own = sorted(((as_record(each).sigma, each) for each in given), key=lambda pair: pair[0])
+        for sigma, group in groupby(own, key=lambda pair: pair[0]):
+            same, name = [source for _, source in group], f"{family} {sigma:g}"
+            if len(same) == 1:
+                members.append(FamilyMember(family, name, sigma, same[0]))
+            else:
+                members += [FamilyMember(family, f"{name} #{i}", sigma, each, i) for i, each in enumerate(same, 1)]
+    return members
+
+
+def _family(name: str, held: Sequence[ComparedMember]) -> RunFamily:
+    runs = tuple(one.run for one in held if one.family == name)
+    return RunFamily(name, runs, best_accuracy([run.curve for run in runs]))
+
+
+def _best_of(family: RunFamily) -> AccuracyCurve:
+    """A family's best over σ as a curve of its own, out of a number that all its runs divide."""
+    whole = math.lcm(*(run.n for run in family.runs))
+    shares = zip(*(run.curve.fractions for run in family.runs), strict=True)
+    return AccuracyCurve(family.name, family.best.at, tuple(int(max(several) * whole) for several in shares), whole)
+
+
+def _graphs(
+    families: Sequence[RunFamily], held: Sequence[ComparedMember], level: float | None
+) -> tuple[DominanceGraph, ...]:
+    if len(families) < 2:
+        return ()
+    runs = [one.run for one in held]
+    if len(held) == len(families):
+        return (_graph_of_runs(held, _chances(held, level)),)
+    graphs: list[DominanceGraph] = []
+    for sigma in sorted({run.sigma for run in runs}):
+        several = [one for one in held if one.run.sigma == sigma]
+        if len(several) > 1:
+            graphs.append(_graph_of_runs(several, _chances(several, level)))
+    shares = {family.name: [run.distribution for run in family.runs] for family in families}
+    return (*graphs, graph_of_best(shares, **_common_setting(runs)))
+
+
+def _graph_of_runs(several: Sequence[ComparedMember], chances: Sequence[Chance]) -> DominanceGraph:
+    """One run of each method: over p where σ is the same, else over radii."""
+    shares = [replace(one.run.distribution, name=one.family) for one in several]
+    if len({one.run.sigma for one in several}) == 1:
+        return graph_of_shares(shares, {one.family: one.run.average.value for one in several}, chances)
+    pairs = dominance_table(shares, **_common_setting([one.run for one in several]))
+    return DominanceGraph(None, tuple(one.family for one in several), pairs, {}, tuple(chances))
+
+
+def _common_setting(runs: Sequence[Compared]) -> dict[str, Any]:
+    """The setting at which runs of different σ are compared: the fewest draws, the largest alpha."""
+    return {"n": min(run.draws[0] for run in runs), "alpha": max(run.alpha for run in runs)}
+
+
+def _chances(several: Sequence[ComparedMember], level: float | None) -> list[Chance]:
+    """Every pair of one σ, each with its share of the level; none without a level, where samples are not paired.
+
+    None unless all are single runs with shares out of the same number: those of fewer draws spread more.
+    """
+    same_draws = len({count for one in several for count in one.run.draws}) == 1
+    if level is None or not same_draws or any(one.run.runs > 1 for one in several):
+        return []
+    pairs = [(a, b) for a, b in combinations(several, 2) if a.run.sigma == b.run.sigma]
+    values = {one.family: _values(one.record) for one in several}
+    draws = several[0].run.draws[0]
+    return [
+        chance(a.family, b.family, values[a.family], values[b.family], level=level / len(pairs), draws=draws)
+        for a, b in pairs
+    ]
+
+
+def _values(record: VoteRecord) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Shares of votes in the order of the samples' numbers."""
+    order = np.argsort(record.index, kind="stable")
+    low, high = record.values()
+    return low[order], high[order]
+
+
+def _certify_calibration(
+    members: Sequence[FamilyMember], records: Sequence[VoteRecord], radii: Sequence[float] | None, alpha: float
+) -> tuple[CertifiedCalibration, ...]:
+    """Certified calibration of each run (the first of repeated ones), on the samples of its record."""
+    given: list[tuple[str, Any]] = []
+    for one, record in zip(members, records, strict=True):
+        if isinstance(one.source, Counts) and one.number <= 1:
+            given.append((one.family, one.source.select(np.flatnonzero(np.isin(one.source.index, record.index)))))
+    return certified_calibration(given, radii, alpha)
+
+
+def _notes(runs: Sequence[Compared], members: Sequence[FamilyMember]) -> tuple[str, ...]:
+    notes = [*_notes_of_logs(runs), *_cautions(runs)]
+    without = [one.name for one in members if not isinstance(one.source, Counts)]
+    if 0 < len(without) < len(members):
+        notes.append(f"Without histograms of confidences, nothing is certified of those of {', '.join(without)}.")
+    repeated = [run.name for run in runs if run.runs > 1]
+    if repeated:
+        notes.append(
+            f"{_POOLED} {_FIRST_RUN if any(isinstance(one.source, Counts) for one in members) else ''}".strip()
+        )
+    if len({one.family for one in members}) > 1:
+        if len({count for run in runs for count in run.draws}) > 1:
+            notes.append(_OTHER_DRAWS)
+        if len(repeated) < len(runs):
+            notes.append(_ONE_NETWORK)
+    return tuple(notes)
+
+
+def _compared_runs(
+    several: Sequence[Any], records: Sequence[VoteRecord], at: Any, alpha: float
+) -> tuple[Compared, ...]:
     """Each run on its own, all at the same radii."""
     alpha = failure_probability(alpha, "alpha")
     printed = [_printed_radii(each, record, alpha) for each, record in zip(several, records, strict=True)]
@@ -315,11 +335,6 @@ def compared_runs(several: Sequence[Any], records: Sequence[VoteRecord], at: Any
         _compared_run(each, record, radii, level, where)
         for each, record, (radii, level) in zip(several, records, printed, strict=True)
     )
-
-
-def common_setting(runs: Sequence[Compared]) -> dict[str, Any]:
-    """The setting at which runs of different σ are compared: the fewest draws, the largest alpha."""
-    return {"n": min(run.draws[0] for run in runs), "alpha": max(run.alpha for run in runs)}
 
 
 def _printed_radii(source: Any, record: VoteRecord, alpha: float) -> tuple[NDArray[np.float64], float]:
@@ -361,12 +376,7 @@ def _compared_run(
     )
 
 
-def _sample_notes(records: Sequence[VoteRecord]) -> tuple[str, ...]:
-    found = find_different_samples(records)
-    return () if found is None else (f"{found[0]} ({found[1]}), and part of a difference may be theirs.",)
-
-
-def notes_of(runs: Sequence[Compared]) -> tuple[str, ...]:
+def _cautions(runs: Sequence[Compared]) -> tuple[str, ...]:
     """Cautions on a comparison as a whole."""
     notes: list[str] = []
     if len({(run.draws, run.alpha) for run in runs}) > 1:
@@ -390,8 +400,7 @@ def notes_of(runs: Sequence[Compared]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-@names_wrong_types
-def notes_of_logs(runs: Sequence[Compared]) -> list[str]:
+def _notes_of_logs(runs: Sequence[Compared]) -> list[str]:
     """Cautions on single logs; one that holds for several is said once."""
     whose: dict[str, list[str]] = {}
     for run in runs:

@@ -43,7 +43,7 @@ class DominanceGraph(
     PlainValues,
     kind="dominance graph",
     more="edges strict_edges reduced undominated hidden firm_edges",
-    without="chances",
+    without="chances pairs",
 ):
     """Which of several methods are better than which in every setting.
 
@@ -68,7 +68,7 @@ class DominanceGraph(
     """Average certified radius of each, for what it hides; empty for the best over noise levels."""
     chances: tuple[Chance, ...] = ()
     """What of each pair's shares of votes, not of p_A itself, is beyond sampling error, all pairs together except with
-    the sum of their levels; empty for the best over noise levels, which is not a matter of pairs of shares."""
+    the sum of their levels; none of pairs whose noise levels differ."""
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -127,21 +127,10 @@ class DominanceGraph(
         if self.sigma is not None:
             since = "1/2" if self.open_below is None else f"{just_above(self.open_below)} (open below)"
             return f"at sigma {self.sigma:g}, by P(p_A >= p) at every p >= {since}"
-        first = self.pairs[0]
+        first = next(pair for pair in self.pairs if pair.alpha is not None)
         level = "" if first.alpha is None else short_text(first.alpha, "upper")
         since = "" if self.open_below is None else f" from radius {just_above(self.open_below)} on"
         return f"with the best sigma at each radius{since} (draws = {first.draws}, alpha = {level})"
-
-    @property
-    def sentence(self) -> str:
-        """Who is undominated, in at most thirty words."""
-        where = "with the best sigma at each radius" if self.sigma is None else f"at sigma {self.sigma:g}"
-        surely = "surely " if any(pair.verdict == UNCLEAR for pair in self.pairs) else ""
-        if not self.edges:
-            return f"{where}, no method {surely}dominates another on these samples."
-        top = self.undominated
-        listed = _first_few(top, 3)
-        return f"{where}, {len(top)} of {len(self.names)} methods are not {surely}dominated on these samples: {listed}."
 
     @property
     def statement(self) -> str:

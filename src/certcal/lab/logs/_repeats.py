@@ -17,7 +17,7 @@ from certcal._base.checks import InputError
 from certcal.smoothing.robustness.votes import NamedLog, as_record
 
 if TYPE_CHECKING:
-    from certcal.lab.logs._compare import Compared
+    from certcal.lab.logs._comparison import Compared
 
 
 class Spread(NamedTuple):
@@ -47,10 +47,10 @@ class RepeatedRuns:
 
     Examples
     --------
-    >>> from certcal.lab.logs import compare_families
+    >>> from certcal.lab.logs import compare
     >>> from certcal.smoothing.robustness import VoteRecord
     >>> one, two = (VoteRecord.of(votes, 100, [1, 1], sigma=1.0) for votes in ([100, 90], [100, 100]))
-    >>> (repeated,) = compare_families({"gaussian": [one, two]}, at=[1.0]).repeats
+    >>> (repeated,) = compare({"gaussian": [one, two]}, at=[1.0]).repeats
     >>> repeated.accuracies[0].mean, round(repeated.accuracies[0].deviation, 4)
     (0.75, 0.3536)
     """

@@ -8,14 +8,14 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from certcal._base.checks import InputError
 from certcal._base.text import counted
 from certcal.data import existing, log_columns
 from certcal.lab.logs._budgets import DEFAULT_BUDGETS
-from certcal.lab.logs._compare import Comparison, compare
-from certcal.lab.logs._families import FamilyComparison, compare_families
+from certcal.lab.logs._compare import compare
+from certcal.lab.logs._comparison import Comparison
 from certcal.lab.logs._log import COLUMNS, LogWarning, read_log
 from certcal.smoothing import Run, open_run
 from certcal.verbs.compare import TABLE, CompareSettings, as_list, is_path, source_kind
@@ -23,44 +23,54 @@ from certcal.verbs.compare import TABLE, CompareSettings, as_list, is_path, sour
 _ALPHA = 0.001
 
 
-def compare_unnamed(sources: Sequence[Any], asked: CompareSettings) -> Comparison:
+def compare_sources(sources: Sequence[Any], asked: CompareSettings) -> Comparison:
+    """Read and compare runs and logs, or one mapping of families of them."""
     if not sources:
         raise InputError("there is nothing to compare; pass at least one run or log")
-    if asked.budgets:
-        raise InputError("other budgets are for families", argument="budgets", remedy="name the runs, as in NAME=RUN")
-    read, origins = _read_sources(sources, asked)
-    level = _ALPHA if asked.alpha is None else asked.alpha
-    names = letters(len(read))
-    found = compare(read, asked.radii or None, alpha=level, samples=asked.samples, names=names)
-    return replace(found, origins=dict(zip((run.name for run in found.runs), origins, strict=True)))
-
-
-def compare_named(families: Mapping[str, Any], asked: CompareSettings) -> FamilyComparison:
-    named_sources = [
-        (name, one) for name, several in families.items() for each in as_list(several) for one in _logs_of_folder(each)
-    ]
-    read, origins = _read_sources([source for _, source in named_sources], asked)
-    members: dict[str, list[Any]] = {name: [] for name in families}
-    paths: dict[str, list[str]] = {}
-    for (name, _), source, origin in zip(named_sources, read, origins, strict=True):
-        if origin in (same := paths.setdefault(f"{name} {float(source.sigma):g}", [])) and origin:
-            raise InputError(f"{name}={origin} is given twice; give each run once")
-        members[name].append(source)
-        same.append(origin)
-    found = compare_families(
-        members,
+    first: Any = sources[0]
+    families = cast("Mapping[str, Any]", first) if isinstance(first, Mapping) else None
+    several = [("", each) for each in sources] if families is None else _with_names(families)
+    read, origins = _read_sources([source for _, source in several], asked)
+    given: Any = read
+    files: dict[str, str] = {}
+    if families is not None:
+        given = {name: list[Any]() for name in families}
+        for (name, _), source in zip(several, read, strict=True):
+            given[name].append(source)
+        files = _files_by_run([name for name, _ in several], read, origins)
+    found = compare(
+        given,
         asked.radii or None,
         alpha=_ALPHA if asked.alpha is None else asked.alpha,
-        settings=asked.budgets or DEFAULT_BUDGETS,
+        budgets=asked.budgets or DEFAULT_BUDGETS,
         samples=asked.samples,
+        names=letters(len(read)),
     )
-    named = {name: several for name, several in paths.items() if any(several)}
-    own = {f"{name} #{i}": path for name, several in named.items() for i, path in enumerate(several, 1)}
-    whole = {
+    if families is None:
+        files = dict(zip((run.name for run in found.runs), origins, strict=True))
+    return replace(found, origins=files, settings=asked)
+
+
+def _with_names(families: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [
+        (name, one) for name, several in families.items() for each in as_list(several) for one in _logs_of_folder(each)
+    ]
+
+
+def _files_by_run(families: Sequence[str], sources: Sequence[Any], origins: Sequence[str]) -> dict[str, str]:
+    """Files by the names of runs: each of repeated ones, and all of a method at a noise level."""
+    paths: dict[str, list[str]] = {}
+    for family, source, origin in zip(families, sources, origins, strict=True):
+        same = paths.setdefault(f"{family} {float(source.sigma):g}", [])
+        if origin and origin in same:
+            raise InputError(f"{family}={origin} is given twice; give each run once")
+        same.append(origin)
+    known = {name: several for name, several in paths.items() if any(several)}
+    own = {f"{name} #{i}": path for name, several in known.items() for i, path in enumerate(several, 1)}
+    return own | {
         name: several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "")
-        for name, several in named.items()
+        for name, several in known.items()
     }
-    return replace(found, origins={**own, **whole})
 
 
 def letters(count: int) -> list[str]:

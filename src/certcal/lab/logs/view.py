@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital, counted
 from certcal.claims import in_full, short_text
-from certcal.lab.logs import FamilyComparison, just_above, notes_of_logs
+from certcal.lab.logs import just_above
 from certcal.lab.logs._calibration_view import (
     MOST_DRAWN,
     Curve,
@@ -100,10 +100,10 @@ _FAMILIES = (
 
 
 def view(found: Comparison) -> Report:
-    """The report of several runs and logs, or of several families of them."""
-    families, noun, several = isinstance(found, FamilyComparison), _noun(found), len(found.runs) > 1
-    runs = Section("Runs", [_runs(found), *([Text(_FAMILIES)] if families else [])], brief=True)
-    sections = [] if families else [runs]
+    """The report of several runs and logs, or of several methods by theirs."""
+    noun, single = _noun(found), _has_single_runs(found)
+    about = [] if single else [Text(_FAMILIES)]
+    sections = [Section("Runs", [_runs(found), *about], brief=True, folded=not single)]
     if drawn := dominance_charts(found):
         meaning = Details("What an arrow means", [Text(_DOMINANCE)])
         sections.append(Section("Dominance across all settings", [Figures(drawn), meaning]))
@@ -115,33 +115,31 @@ def view(found: Comparison) -> Report:
     )
     sections += map(_appendix_section, _accuracy_tables(found))
     sections += [_appendix_section(_repeats_table(found))] if found.repeats else []
-    sections.append(Section("Distribution of p_A", _p_a_blocks(found), brief=_has_single_runs(found)))
+    sections.append(Section("Distribution of p_A", _p_a_blocks(found), brief=single))
     sections.append(Section("Average certified radius", _average_table(found), brief=True, folded=True))
     if found.calibration:
         sections.append(Section("Certified calibration", calibration(found), brief=True))
-        sections.append(_appendix_section(calibration_table(found, _noun(found))))
-    appendix = [runs] if families else []
-    appendix += [Section("Other sampling budgets", budgets(found))] if found.settings else []
-    what = "training method" if families else "smoothed classifier"
+        sections.append(_appendix_section(calibration_table(found, noun)))
+    what = "smoothed classifier" if single else "training method"
     count = sum(run.runs for run in found.runs)
     described = f"{count:,} {'runs or logs' if count > 1 else 'run or log'} at sigma "
     described += ", ".join(f"{sigma:g}" for sigma in found.sigmas)
     described += f", compared at {len(found.at):,} {'radii' if len(found.at) > 1 else 'radius'}"
     return Report(
-        f"Which {what} is more robust?" if several or families else f"How robust is the {what}?",
+        f"Which {what} is more robust?" if len(found.runs) > 1 else f"How robust is the {what}?",
         _headline(found),
         sections,
-        appendix,
+        [Section("Other sampling budgets", budgets(found))] if found.budgets else [],
         _shorten_sources(found.sources),
-        f"{counted(len(found.families), noun)}, {described}" if families else described,
-        [*([] if families else notes_of_logs(found.runs)), *found.notes],
+        described if single else f"{counted(len(found.families), noun)}, {described}",
+        found.notes,
         smaller=[lambda: _without_steps(found)],
     )
 
 
 def charts(found: Comparison) -> Sequence[Chart]:
-    """Certified accuracy at each noise level and the best over them; of runs also the distribution of p_A."""
-    return accuracy_charts(found) + ([] if isinstance(found, FamilyComparison) else p_a_charts(found))
+    """Certified accuracy at each noise level and the best over them; of single runs also the distribution of p_A."""
+    return accuracy_charts(found) + (p_a_charts(found) if _has_single_runs(found) else [])
 
 
 def accuracy_charts(found: Comparison) -> list[Chart]:
@@ -187,24 +185,23 @@ def p_a_charts(found: Comparison, *, by_radius: bool = False) -> list[Chart]:
 
 
 def dominance_charts(found: Comparison) -> list[Chart]:
-    """Who dominates whom: one graph per noise level, then by the best over them; of runs from three on."""
-    families = isinstance(found, FamilyComparison)
-    return [_graph(found, each) for each in found.graphs if families or 2 < len(each.names) <= MOST_DRAWN]
+    """Who dominates whom: one graph per noise level, then by the best over them."""
+    return [_graph(found, each) for each in found.graphs if len(each.names) <= MOST_DRAWN]
 
 
 def _noun(found: Comparison) -> str:
-    return "method" if isinstance(found, FamilyComparison) else "run"
+    return "run" if _has_single_runs(found) else "method"
 
 
 def _has_single_runs(found: Comparison) -> bool:
     """Whether every family is of one run: then all are in one chart."""
-    return all(len(family.runs) == 1 for family in found.families)
+    return all(len(family.runs) == 1 and family.runs[0].runs == 1 for family in found.families)
 
 
 def _label(found: Comparison, place: int) -> str:
-    """The name of a family in a chart; of a run with its file, since letters say little."""
+    """The name of a family in a chart; of a single run with its file, since letters say little."""
     family = found.families[place]
-    source = "" if isinstance(found, FamilyComparison) else found.origin(family.runs[0])
+    source = found.origin(family.runs[0]) if _has_single_runs(found) else ""
     return f"{family.name} · {source}" if source else family.name
 
 
@@ -237,10 +234,7 @@ def _without_steps(found: Comparison) -> tuple[str, Mapping[str, Any]]:
         return {**run, "distribution": kept}
 
     data = found.to_dict()
-    if "runs" in data:
-        return _LEFT_OUT, {**data, "runs": [slim(run) for run in data["runs"]]}
-    families = [{**family, "runs": [slim(run) for run in family["runs"]]} for family in data["families"]]
-    return _LEFT_OUT, {**data, "families": families}
+    return _LEFT_OUT, {**data, "runs": [slim(run) for run in data["runs"]]}
 
 
 # --- verdicts ------------------------------------------------------------------------------------------------------
@@ -251,8 +245,7 @@ def _headline(found: Comparison) -> list[Block]:
         run, place = found.runs[0], len(found.at) // 2
         level = short_text(run.alpha, "upper")
         probability = f"Each certified radius fails with probability at most {level} over the noise."
-        name = f"{run.name}: " if isinstance(found, FamilyComparison) else ""
-        return [Claim("Certificate", f"{name}{capital(run.curve.sentences[place])}", "", probability)]
+        return [Claim("Certificate", f"{run.name}: {capital(run.curve.sentences[place])}", "", probability)]
     where: dict[str, list[DominanceGraph]] = {}
     for graph in found.graphs:
         where.setdefault(_verdict(graph, _noun(found)), []).append(graph)
@@ -305,8 +298,9 @@ def _verdicts(found: Comparison) -> list[Block]:
     for graph in found.graphs:
         where = _graph_title(found, graph)
         made += [Text(f"{capital(where)}: {each}") for each in (graph.contradiction, graph.beyond_chance) if each]
-        said = [graph.statement] if isinstance(found, FamilyComparison) else []
-        said += [in_full(each) for each in (*graph.pairs, *graph.chances)]
+        said = [in_full(each) for each in graph.pairs]
+        if len(graph.pairs) > 1:  # else these say the same
+            said = [graph.statement, *said, *(in_full(each) for each in graph.chances)]
         listing = Listing([capital(each) for each in said])
         made.append(Details(f"All verdicts, {where}", [listing]) if len(said) > 3 else listing)
     return made
