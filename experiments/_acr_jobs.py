@@ -56,7 +56,13 @@ LINF = ("table13", "table14")
 SWEPT_AT, PIXELS = 0.5, 28 * 28
 OFF = ({"discard_below": 0.0}, {"weigh_every": 0}, {"sphere_steps": 0})
 # Whose constants are taken: the authors' for MNIST where there are any for all noise levels, else for CIFAR-10.
-PRESETS = {"macer": "mnist", "consistency": "mnist", "smoothmix": "mnist", "cat-rs": "cifar-10", "acr": "cifar-10"}
+PRESETS = {
+    "macer": "jeong-2020-consistency:mnist",
+    "consistency": "jeong-2020-consistency:mnist",
+    "smoothmix": "jeong-2021-smoothmix:mnist",
+    "cat-rs": "jeong-2023-catrs:cifar-10",
+    "acr": "sun-2025-printed:cifar-10",
+}
 
 
 @dataclass(frozen=True)

@@ -187,11 +187,24 @@ def test_warnings_of_others_stay_what_they_are(easy_first, monkeypatch):
 
 def test_a_preset_has_the_published_constants_and_set_changes_them(training):
     ran = training(
-        *("--method", "catrs", "--preset", "cifar-10", "--sigma", "0.25", "--epochs", "1", "-o", "out"),
+        *(
+            "--method",
+            "catrs",
+            "--preset",
+            "jeong-2023-catrs:cifar-10",
+            "--sigma",
+            "0.25",
+            "--epochs",
+            "1",
+            "-o",
+            "out",
+        ),
         *("--set", "target-sigma=0.1", "--json"),
     )
     assert ran.code == 0
-    made = recipe("cat-rs", preset="cifar-10", sigma=0.25, epochs=1, batch=100, box=None, target_sigma=0.1)
+    made = recipe(
+        *("cat-rs",), preset="jeong-2023-catrs:cifar-10", sigma=0.25, epochs=1, batch=100, box=None, target_sigma=0.1
+    )
     assert json.loads(ran.out)["recipe"] == made.to_dict()
 
 
@@ -291,8 +304,13 @@ def test_a_distance_is_written_so_that_the_same_is_read(distance):
         (("--method", "macer", "--set", "own=3"), "give the method's own constants by their names, such as weight=…"),
         (("--method", "gaussian", "--set", "own=3"), "by their names, of which gaussian has none"),
         (("--method", "standard", "--preset", "mnist"), "preset is 'mnist', which is unknown: standard has none"),
-        (("--method", "macer", "--preset", "mars"), "macer has 'mnist', 'cifar-10'"),
-        (("--method", "macer", "--preset", "mnist", "--sigma", "0.3"), "has constants for 0.25, 0.5, 1"),
+        (("--method", "macer", "--preset", "mars"), "macer has 'zhai-2020-macer:cifar-10', 'jeong-2020-consistency:mn"),
+        (
+            ("--method", "macer", "--preset", "mnist"),
+            "a data set; name the paper too: pass 'jeong-2020-consistency:mni",
+        ),
+        (("--method", "macer", "--preset", "zhai-2020-macer", "--sigma", "0.3"), "has constants for 0.25, 0.5, 1"),
+        (("--method", "brier-act", "--preset", "emde-2024:svhn"), "is for fine-tuning; pass the weights to begin with"),
         (("--method", "macer", "--set", "preset=mnist"), "--set preset=… has an option of its own; give --preset once"),
         (("--method", "acr", "--set", "discard_below=1"), "discard_below is 1"),
         (("--method", "standard", "--start", "."), "--start: . is a folder; give a .safetensors file with the"),

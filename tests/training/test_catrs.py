@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+import certcal
 from certcal import InputError
 from certcal.attacks import Found, Target
-from certcal.lab.training import Moment, View, recipe, train
+from certcal.lab.training import Moment, View, recipe, soft_labels, train
 from certcal.lab.training._catrs import (
     CatRs,
     NoisyInputs,
@@ -254,3 +255,33 @@ def test_training_with_soft_labels_is_another_training_and_is_checked(tmp_path):
             train(network(), some, how, soft=soft)
     with pytest.raises(InputError, match="soft: it is not for macer training"):
         train(network(), some, small("macer", sigma=0.3, draws=4), soft=hard)
+
+
+def test_soft_labels_are_shares_of_votes_under_noise():
+    some, judge = data(30), network(3)
+    found = soft_labels(judge, some, sigma=0.4, draws=2000, device="cpu")
+    assert np.allclose(found.sum(1), 1)
+    assert np.array_equal(found, soft_labels(judge, some, sigma=0.4, draws=2000, device="cpu"))
+    for sample in (0, 17):
+        noisy = torch.tensor(some.inputs[sample]) + 0.4 * torch.randn(4000, *some.inputs.shape[1:])
+        votes = judge(noisy).argmax(1).bincount(minlength=10) / 4000
+        assert np.abs(votes.numpy() - found[sample]).max() < 0.06  # four standard deviations of the difference
+    with pytest.raises(InputError, match="draws is 0; pass a whole number of noise samples"):
+        soft_labels(judge, some, draws=0)
+
+
+def test_training_counts_the_votes_of_weights_once_and_keeps_them(tmp_path, monkeypatch):
+    some, judge = data(24), network(3)
+    weights = train(judge, some, small("standard", epochs=1, batch=24), out=tmp_path / "judge").file
+    changes = {"sigma": 0.3, "epochs": 1, "draws": 2, "batch": 24, "epsilon": 0.2, "box": None}
+    made = certcal.train(network(), some, "cat-rs", soft=weights, out=tmp_path / "run", **changes)
+    (kept,) = tmp_path.glob("run-soft-*.npy")
+    shares = np.load(kept)
+    assert shares.shape == (24, 10)
+    monkeypatch.setattr("certcal.lab.training.soft_labels", None)  # not counted again
+    for soft in (weights, kept):
+        again = certcal.train(network(), some, "cat-rs", soft=soft, out=tmp_path / "run", **changes)
+        assert same_weights(made.network, again.network)
+        assert again.trained.resumed == 1
+    with pytest.raises(InputError, match="soft: it is not for gaussian training; leave it out"):
+        certcal.train(network(), some, "gaussian", soft=weights, batch=24, sigma=0.3)

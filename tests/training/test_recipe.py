@@ -6,12 +6,15 @@ import json
 import math
 import re
 from dataclasses import asdict, fields, replace
+from itertools import product
 
 import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.lab.training import METHODS, Recipe, constants_of, presets, recipe
+from certcal.lab.training import METHODS, Recipe, constants_of, preset_grid, presets, recipe
+from certcal.lab.training.acr import radius_weights
+from certcal.lab.training_presets import complete_name
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -92,14 +95,19 @@ def test_a_recipe_without_a_method_and_a_list_are_refused():
         ("macer", {"discard_below": 0.3}, "'discard_below' is a constant of acr only; leave it out"),
         ("gaussian", {"weight": 3}, "'weight' is a constant of macer and consistency only; leave it out"),
         ("macer", {"own": {"weight": 3}, "margin": 2}, "'margin' and own are given; pass 'margin' inside own"),
-        ("acr", {"preset": "mnist"}, "preset is 'mnist', which is unknown: acr has 'cifar-10', 'imagenet'"),
-        ("smoothmix", {"preset": "imagenet"}, "preset is 'imagenet', which is unknown"),
-        ("acr", {"preset": "cifar-10", "sigma": 0.3}, r"sigma is 0.3, and preset 'cifar-10' of acr has .* 0.25, 0.5"),
-        ("cat-rs", {"preset": "mnist"}, r"sigma is 0\.5, and preset 'mnist' of cat-rs has constants for 0\.25"),
+        ("acr", {"preset": "mnist"}, "preset is 'mnist', which is unknown: acr has 'sun-2025:cifar-10', 'sun-2025-p"),
+        ("acr", {"preset": "imagenet"}, "is 'imagenet', a data set; name the paper too: pass 'sun-2025:imagenet'$"),
+        ("acr", {"preset": "sun-2025"}, "several data sets; pass 'sun-2025:cifar-10' or 'sun-2025:imagenet'"),
+        ("acr", {"preset": "sun-2024:imagenet"}, "'sun-2024:imagenet', which is unknown: did you mean 'sun-2025:im"),
+        ("smoothmix", {"preset": "jeong-2021-smothmix"}, "did you mean 'jeong-2021-smoothmix'?"),
+        ("standard", {"preset": "emde-2024"}, "preset is 'emde-2024', which is unknown: standard has none; leave it"),
+        ("acce-act", {"preset": "emde-2024:svhn", "fine_tune": False}, "is for fine-tuning; pass the weights to begin"),
+        ("acr", {"preset": "sun-2025:imagenet", "sigma": 0.3}, "sigma is 0.3, and preset .* of acr has .* 0.25, 0.5"),
+        ("cat-rs", {"preset": "jeong-2023-catrs:mnist"}, r"sigma is 0\.5, and preset .* has constants for 0\.25"),
         ("smoothmix", {"epsilon": 1.0}, "smoothmix training has no use for epsilon"),
         ("acr", {"discard": 0.5}, "'discard' is no part of a recipe; did you mean 'discard"),
-        ("acr", {"preset": ["cifar-10"]}, r"preset is \['cifar-10'\], which is unknown: acr has 'cifar-10'"),
-        ("acr", {"preset": "cifar-10", "sigma": np.array([0.25, 0.5])}, "acr has constants for 0.25, 0.5, 1"),
+        ("acr", {"preset": ["cifar-10"]}, r"preset is \['cifar-10'\], which is unknown"),
+        ("macer", {"preset": "zhai-2020-macer", "sigma": np.array([0.25, 0.5])}, "has constants for 0.25, 0.5, 1"),
     ],
 )
 def test_a_constant_of_another_method_and_a_preset_that_is_none_are_one_sentence(method, changes, sentence):
@@ -155,98 +163,153 @@ def test_wrong_constants_are_one_sentence(method, name, value, remedy):
 
 THREE = (0.25, 0.5, 1.0)
 FOUR = (0.12, *THREE)
-LEVELS = {
-    "gaussian": {"cifar-10": FOUR, "imagenet": THREE},
-    **{method: {"cifar-10": FOUR} for method in METHODS if METHODS[method].adversary},
-    "macer": {"mnist": THREE, "cifar-10": THREE},
-    "consistency": {"mnist": THREE, "cifar-10": THREE, "imagenet": (0.5, 1.0)},
-    "smoothmix": {"mnist": THREE, "cifar-10": THREE},
-    "cat-rs": {"mnist": (0.25,), "cifar-10": THREE, "cifar-100": THREE, "imagenet": (1.0,)},
-    "acr": {"cifar-10": THREE, "imagenet": THREE},
-}
 # What is the same at every σ, and a column for each of them.
-MACER = {"margin": 8.0, "sharpness": 16.0, "draws": 16, "loss": "smoothed", "learning_rate": 0.01, "sigma_warmup": 0}
+MACER = {"margin": 8.0, "sharpness": 16.0, "draws": 16, "loss": "smoothed", "sigma_warmup": 0}
 CONSISTENCY = {"draws": 2, "loss": "draws", "sigma_warmup": 0, "weight_decay": 1e-4}
-SMOOTHMIX = {"mixed_weight": 5.0, "mixed_warmup": 10, "one_step": False, "sigma_warmup": 0, "loss": "draws"}
+SMOOTHMIX = {"mixed_weight": 5.0, "mixed_warmup": 10, "sigma_warmup": 0, "loss": "draws"}
 CATRS = {"epsilon": 1.0, "sigma_warmup": 0, "epsilon_delay": 0, "epsilon_warmup": 0, "target_sigma": 0.25}
 CATRS_CIFAR = {**CATRS, "draws": 4, "attack_steps": 4, "batch": 64, "epochs": 150, "learning_rate": 0.1}
-ACR = {"loss": "draws", "weigh_draws": 16, "weigh_alpha": 0.1, "weigh_floor": 0.75, "sphere_norm": "l2"}
+ACR = {"loss": "draws", "weigh_draws": 16, "weigh_alpha": 0.1, "sphere_norm": "l2", "sigma_warmup": 0}
 SHORT, LONG = {"epochs": 90, "milestones": (30, 60)}, {"epochs": 150, "milestones": (50, 100)}
-COHEN = {**SHORT, "batch": 400, "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4, "sigma_warmup": 0}
-SALMAN = {**LONG, "batch": 256, "learning_rate": 0.1, "sigma_warmup": 0, "epsilon_delay": 0, "epsilon_warmup": 10}
+SGD = {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4, "sigma_warmup": 0}
+SALMAN = {**SGD, "loss": "draws", "attack_steps": 10, "epsilon_delay": 0, "epsilon_warmup": 10}
 FINE_TUNED = {"epochs": 10, "milestones": (4, 8), "learning_rate": 0.01, "sigma_warmup": 0, "epsilon_warmup": 3}
-TABLES = [
-    *(("gaussian", name, COHEN, {}) for name in ("cifar-10", "imagenet")),
-    ("smoothadv", "cifar-10", SALMAN, {}),
-    *((method, "cifar-10", FINE_TUNED, {}) for method in METHODS if METHODS[method].fine_tunes),
-    ("macer", "mnist", {**MACER, **SHORT, "batch": 256, "deferred": 30}, {"weight": (16.0, 16.0, 6.0)}),
-    (
-        *("macer", "cifar-10", {**MACER, "epochs": 440, "milestones": (200, 400), "batch": 64, "weight_decay": 5e-4}),
+EMDE_AT = {**LONG, "batch": 256, "loss": "smoothed", "sigma_warmup": 8, "epsilon_delay": 8, "epsilon_warmup": 8}
+PRESETS = {
+    ("gaussian", "cohen-2019:cifar-10", FOUR): ({**SHORT, **SGD, "batch": 400}, {}),
+    ("gaussian", "cohen-2019:imagenet", THREE): ({**SHORT, **SGD, "batch": 400}, {}),
+    ("gaussian", "jeong-2020-consistency:mnist", THREE): ({**SHORT, **SGD, "learning_rate": 0.01, "batch": 256}, {}),
+    ("gaussian", "jeong-2023-catrs:cifar-10", THREE): ({**LONG, **SGD, "batch": 256, "draws": 1}, {}),
+    ("gaussian", "sun-2025:cifar-10", THREE): ({**LONG, **SGD, "batch": 64, "draws": 4, "loss": "draws"}, {}),
+    ("smoothadv", "salman-2019:cifar-10", FOUR): ({**LONG, **SALMAN, "batch": 128, "draws": 2}, {}),
+    ("smoothadv", "salman-2019:imagenet", THREE): (
+        {**SHORT, **SALMAN, "batch": 256, "draws": 1, "attack_steps": 1, "epsilon_warmup": 1},
+        {},
+    ),
+    ("smoothadv", "sun-2025:cifar-10", THREE): (
+        {**LONG, **SALMAN},
+        {"draws": (4, 8, 2), "epsilon": (1.0, 1.0, 2.0), "batch": (64, 32, 128)},
+    ),
+    ("smoothadv", "emde-2024:fashion-mnist", FOUR): ({**EMDE_AT, **SGD, "sigma_warmup": 8}, {}),
+    ("smoothadv", "emde-2024:cifar-10", FOUR): ({**FINE_TUNED, "batch": 256}, {}),
+    ("brier-act", "emde-2024:svhn", FOUR): ({**FINE_TUNED, "batch": 256, "weight_decay": 1e-4}, {}),
+    ("acce-act", "emde-2024:cifar-100", FOUR): ({**FINE_TUNED, "batch": 2048, "rho": 0.01}, {}),
+    ("acce-act", "emde-2024:imagenet", THREE): ({**FINE_TUNED, "batch": 1024, "draws": 1}, {}),
+    ("exact-act", "emde-2024:cifar-10", FOUR): ({**FINE_TUNED, "batch": 2048}, {}),
+    ("macer", "jeong-2020-consistency:mnist", THREE): (
+        {**MACER, **SHORT, "learning_rate": 0.01, "batch": 256, "deferred": 30},
+        {"weight": (16.0, 16.0, 6.0)},
+    ),
+    ("macer", "zhai-2020-macer:cifar-10", THREE): (
+        {**MACER, "epochs": 440, "milestones": (200, 400), "learning_rate": 0.01, "batch": 64, "weight_decay": 5e-4},
         {"weight": (12.0, 4.0, 12.0), "deferred": (0, 0, 200), "decay": (0.1,) * 3, "momentum": (0.9,) * 3},
     ),
-    (
-        *("consistency", "mnist", {**CONSISTENCY, **SHORT, "batch": 128, "learning_rate": 0.01, "entropy": 0.5}),
+    ("macer", "sun-2025:cifar-10", THREE): (
+        {**MACER, **LONG, **SGD, "batch": 256},
+        {"weight": (12.0, 6.0, 12.0), "deferred": (0, 0, 50)},
+    ),
+    ("consistency", "jeong-2020-consistency:mnist", THREE): (
+        {**CONSISTENCY, **SHORT, "batch": 128, "learning_rate": 0.01, "entropy": 0.5},
         {"weight": (10.0, 5.0, 5.0)},
     ),
-    (
-        *("consistency", "cifar-10", {**CONSISTENCY, **LONG, "batch": 128, "learning_rate": 0.1, "entropy": 0.5}),
+    ("consistency", "jeong-2020-consistency:cifar-10", THREE): (
+        {**CONSISTENCY, **LONG, "batch": 128, "learning_rate": 0.1, "entropy": 0.5},
         {"weight": (20.0, 10.0, 10.0)},
     ),
-    (
-        *("consistency", "imagenet", {**CONSISTENCY, **SHORT, "batch": 100, "learning_rate": 0.1}),
+    ("consistency", "jeong-2020-consistency:imagenet", (0.5, 1.0)): (
+        {**CONSISTENCY, **SHORT, "batch": 100, "learning_rate": 0.1},
         {"weight": (5.0, 5.0), "entropy": (0.5, 0.1)},
     ),
-    (
-        *("smoothmix", "mnist", {**SMOOTHMIX, **SHORT, "draws": 4, "batch": 64, "learning_rate": 0.01, "step": 1.0}),
+    ("smoothmix", "jeong-2021-smoothmix:mnist", THREE): (
+        {**SMOOTHMIX, **SHORT, "draws": 4, "batch": 64, "learning_rate": 0.01, "step": 1.0, "one_step": False},
         {"attack_steps": (2, 4, 8)},
     ),
-    (
-        *("smoothmix", "cifar-10", {**SMOOTHMIX, **LONG, "draws": 2, "batch": 128, "learning_rate": 0.1}),
+    ("smoothmix", "jeong-2021-smoothmix:cifar-10", THREE): (
+        {**SMOOTHMIX, **LONG, "draws": 2, "batch": 128, "learning_rate": 0.1, "one_step": False},
         {"step": (0.5, 1.0, 2.0), "attack_steps": (4, 4, 4)},
     ),
-    ("cat-rs", "mnist", {**CATRS_CIFAR, "learning_rate": 0.01}, {"high_weight": (1.0,)}),
-    *(
-        ("cat-rs", name, {**CATRS_CIFAR, **LONG}, {"high_weight": (0.5, 1.0, 2.0)})
-        for name in ("cifar-10", "cifar-100")
-    ),
-    (
-        *("cat-rs", "imagenet", {**CATRS, "draws": 2, "attack_steps": 1, "batch": 128, "epochs": 90}),
+    ("smoothmix", "sun-2025:cifar-10", THREE): ({**SMOOTHMIX, **LONG}, {"one_step": (False, True, True)}),
+    ("cat-rs", "jeong-2023-catrs:mnist", (0.25,)): ({**CATRS_CIFAR, "learning_rate": 0.01}, {"high_weight": (1.0,)}),
+    ("cat-rs", "jeong-2023-catrs:cifar-10", THREE): ({**CATRS_CIFAR, **LONG}, {"high_weight": (0.5, 1.0, 2.0)}),
+    ("cat-rs", "jeong-2023-catrs:cifar-100", THREE): ({**CATRS_CIFAR, **LONG}, {"high_weight": (0.5, 1.0, 2.0)}),
+    ("cat-rs", "jeong-2023-catrs:imagenet", (1.0,)): (
+        {**CATRS, "draws": 2, "attack_steps": 1, "batch": 128, "epochs": 90},
         {"milestones": ((30, 60, 85),), "high_weight": (2.0,)},
     ),
-    (
-        *("acr", "cifar-10", {**ACR, **LONG, "draws": 4, "batch": 64, "weigh_every": 10, "discard_draws": 100}),
-        {
-            **{"begin": (60, 70, 60), "discard_below": (0.5, 0.4, 0.4), "sigma_warmup": (0, 0, 0)},
-            **{"sphere_steps": (3, 6, 4), "sphere_step": (0.25, 0.25, 0.5)},
-        },
-    ),
-    (
-        *("acr", "imagenet", {**ACR, **SHORT, "begin": 0, "weigh_every": 0, "discard_draws": 50, "sigma_warmup": 0}),
+    **{
+        ("acr", f"{paper}:cifar-10", THREE): (
+            {**ACR, **LONG, "draws": 4, "batch": 64, "weigh_every": 10, "discard_draws": 100, "weigh_floor": floor},
+            {
+                **{"begin": (60, 70, 60), "discard_below": (0.5, 0.4, 0.4)},
+                **{"sphere_steps": (3, 6, 4), "sphere_step": (0.25, 0.25, 0.5)},
+            },
+        )
+        for paper, floor in (("sun-2025", 0.5610780527448468), ("sun-2025-printed", 0.75))
+    },
+    ("acr", "sun-2025:imagenet", THREE): (
+        {**ACR, **SHORT, "begin": 0, "weigh_every": 0, "discard_draws": 50},
         {
             **{"draws": (1, 1, 2), "discard_below": (0.2, 0.2, 0.1), "batch": (256, 256, 128)},
             **{"sphere_steps": (2, 2, 1), "sphere_step": (0.5, 1.0, 2.0)},
         },
     ),
-]
+}
 
 
 def numbers_of(made):
     return {each.name: getattr(made, each.name) for each in fields(made)} | (asdict(made.own) if made.own else {})
 
 
-@pytest.mark.parametrize(("method", "preset", "same", "rows"), TABLES)
-def test_presets_are_the_tables_of_the_papers_and_of_their_code(method, preset, same, rows):
-    for place, sigma in enumerate(LEVELS[method][preset]):
+@pytest.mark.parametrize(("method", "preset", "sigmas"), PRESETS)
+def test_presets_are_the_tables_of_the_papers_and_of_their_code(method, preset, sigmas):
+    same, rows = PRESETS[method, preset, sigmas]
+    assert presets(method)[preset] == sigmas
+    for place, sigma in enumerate(sigmas):
         expected = {**same, **{name: row[place] for name, row in rows.items()}, "sigma": sigma}
         found = numbers_of(recipe(method, preset=preset, sigma=sigma))
         assert {name: found[name] for name in expected} == expected
         usual = {"cifar-10": "crop+flip", "cifar-100": "crop+flip", "imagenet": "resized-crop+flip"}
-        assert found["augment"] == usual.get(preset, "none")
+        assert found["augment"] == usual.get(preset.partition(":")[2], "none")
 
 
-def test_there_are_presets_for_these_data_sets_and_sigmas():
-    assert {method: presets(method) for method in METHODS if presets(method)} == LEVELS
-    assert {(method, preset) for method in LEVELS for preset in LEVELS[method]} == {row[:2] for row in TABLES}
+def test_the_weights_of_the_code_of_sun_et_al_and_those_in_print_are_two_presets():
+    steepest = {}
+    for paper in ("sun-2025", "sun-2025-printed"):
+        own = recipe("acr", preset=f"{paper}:cifar-10").own
+        weights = radius_weights(np.array([12, 16]), own.weigh_draws, own.weigh_alpha, own.weigh_floor)
+        assert weights[0] == pytest.approx(1.0)
+        steepest[paper] = weights[1]
+    assert steepest == {"sun-2025": pytest.approx(7.206, abs=1e-3), "sun-2025-printed": pytest.approx(1.642, abs=1e-3)}
+
+
+def test_the_grid_of_fine_tuning_is_that_of_appendices_i3_and_j41():
+    brier, acce = (preset_grid(method, "emde-2024:cifar-10") for method in ("brier-act", "acce-act"))
+    assert len(brier) == len(acce) == 16
+    assert preset_grid("smoothadv", "emde-2024:cifar-10") == brier
+    every = list(product((0.01, 0.1, 1.0, 2.0), (0.01, 0.05), (1, 4)))
+    assert [(each["attack_scale"], each["learning_rate"], each["attack_steps"]) for each in brier] == every
+    assert {each["attack_steps"] for each in acce} <= {1, 4, 10, 20}
+    assert {each["rho_growth"] for each in acce} <= {1.01, 1.05, 1.1, 1.5}
+    assert len({tuple(each.values()) for each in acce}) == 16
+    assert preset_grid("acce-act", "emde-2024:cifar-10") == acce != preset_grid("acce-act", "emde-2024:svhn", seed=1)
+    assert len(preset_grid("acce-act", "emde-2024:imagenet")) == 6
+    assert preset_grid("acr", "sun-2025:imagenet") == [{}]
+
+
+@pytest.mark.parametrize(
+    ("preset", "data", "found"),
+    [
+        ("emde-2024", "cifar-100-binary", "emde-2024:cifar-100"),
+        ("emde-2024", "cifar-10-batches-bin", "emde-2024:cifar-10"),
+        ("emde-2024", "Fashion_MNIST", "emde-2024:fashion-mnist"),
+        ("emde-2024", "ImageNet/train", "emde-2024:imagenet"),
+        ("emde-2024", "mine.npz", "emde-2024"),
+        ("emde-2024:svhn", "cifar-10", "emde-2024:svhn"),
+        (None, "cifar-10", None),
+    ],
+)
+def test_the_data_set_of_a_preset_is_that_of_the_datas_name(preset, data, found):
+    assert complete_name("acce-act", preset, data) == found
 
 
 @pytest.mark.parametrize(
@@ -273,23 +336,40 @@ def test_without_a_preset_a_method_has_its_authors_usual_numbers(method, constan
 
 
 def test_a_preset_from_scratch_leaves_fine_tuning_its_schedule():
-    tuned = recipe("smoothadv", preset="cifar-10", sigma=0.25, fine_tune=True)
+    tuned = recipe("smoothadv", preset="salman-2019:cifar-10", sigma=0.25, fine_tune=True)
     plain = recipe("smoothadv", sigma=0.25, fine_tune=True)
-    assert tuned == replace(plain, augment="crop+flip")
-    assert recipe("at", preset="cifar-10", sigma=0.25, epochs=15).epsilon_warmup == 1
-    assert recipe("at", preset="cifar-10", sigma=0.25, epochs=15, epsilon_warmup=4).epsilon_warmup == 4
+    assert tuned == replace(plain, augment="crop+flip", loss="draws", batch=128, attack_steps=10)
+    at = {"preset": "salman-2019:cifar-10", "sigma": 0.25, "epochs": 15}
+    assert recipe("at", **at).epsilon_warmup == 1
+    assert recipe("at", **at, epsilon_warmup=4).epsilon_warmup == 4
+
+
+def test_a_preset_of_fine_tuning_has_the_schedule_of_any_number_of_epochs():
+    made = recipe("acce-act", preset="emde-2024:cifar-10", epochs=20)
+    assert (made.milestones, made.epsilon_warmup, made.batch) == ((4, 8, 12, 16), 3, 2048)
+
+
+def test_batches_shrink_with_the_draws_where_the_authors_cut_them():
+    made = recipe("smoothadv", preset="salman-2019:cifar-10", draws=8)
+    assert (made.draws, made.batch) == (8, 32)
+    assert recipe("smoothadv", preset="salman-2019:cifar-10", draws=8, batch=100).batch == 100
+    with pytest.raises(InputError, match="draws is 0"):
+        recipe("smoothadv", preset="salman-2019:cifar-10", draws=0)
 
 
 def test_what_counts_epochs_shrinks_with_them_unless_it_is_given():
-    short = recipe("macer", preset="cifar-10", sigma=1.0, epochs=22)
+    macer = {"preset": "zhai-2020-macer", "sigma": 1.0}
+    short = recipe("macer", **macer, epochs=22)
     assert (short.milestones, short.own.deferred, short.own.weight) == ((10, 20), 10, 12.0)
-    kept = recipe("macer", preset="cifar-10", sigma=1.0, epochs=22, milestones=(3,), deferred=4)
+    kept = recipe("macer", **macer, epochs=22, milestones=(3,), deferred=4)
     assert (kept.milestones, kept.own.deferred) == ((3,), 4)
     for epochs in range(2, 40):
-        made = recipe("macer", preset="cifar-10", sigma=1.0, epochs=epochs)
+        made = recipe("macer", **macer, epochs=epochs)
         assert all(0 < milestone < epochs for milestone in made.milestones)
         assert 0 < made.own.deferred < epochs
-    assert recipe("smoothmix", sigma=0.25, preset="mnist", epochs=18).own.mixed_warmup == 2
-    own = recipe("acr", sigma=0.25, preset="cifar-10", epochs=15).own
+        made = recipe("at", preset="emde-2024:svhn", epochs=epochs)
+        assert 0 < made.sigma_warmup < epochs > made.epsilon_delay + made.epsilon_warmup - 1
+    assert recipe("smoothmix", sigma=0.25, preset="jeong-2021-smoothmix:mnist", epochs=18).own.mixed_warmup == 2
+    own = recipe("acr", sigma=0.25, preset="sun-2025:cifar-10", epochs=15).own
     assert (own.begin, own.weigh_every) == (6, 1)
-    assert recipe("acr", sigma=0.25, preset="cifar-10", epochs=15, begin=9).own.begin == 9
+    assert recipe("acr", sigma=0.25, preset="sun-2025:cifar-10", epochs=15, begin=9).own.begin == 9

@@ -6,6 +6,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,21 @@ from torch.nn import functional
 import certcal
 from certcal import InputError
 from certcal.cli import train as command
-from certcal.lab.training import METHODS, Judged, Recipe, View, constants_of, presets, recipe, train
+from certcal.lab.training import (
+    METHODS,
+    Judged,
+    Recipe,
+    View,
+    constants_of,
+    preset_grid,
+    preset_sources,
+    presets,
+    recipe,
+    train,
+)
 from certcal.lab.training.parts import Constants, GaussianNoise, TrainingParts
 from certcal.lab.training_methods import Method, method_named
+from certcal.lab.training_presets import DATA, PAPERS, PRESETS, Preset
 from tests.training.digits import ROOT, data, network
 
 GENTLE = Method(
@@ -28,7 +41,13 @@ GENTLE = Method(
     unused=("epsilon", "norm", "attack_steps"),
     usual={"draws": 3},
     counts_epochs=("patience",),
-    published={"digits": {0.25: {"softness": 0.3, "patience": 60, "epochs": 120, "batch": 50}}},
+)
+PUBLISHED = Preset(
+    "doe-2026",
+    ("digits",),
+    ("gentle",),
+    (0.25,),
+    {"Table 1": {"softness": 0.3, "patience": 60, "epochs": 120, "batch": 50}},
 )
 
 
@@ -50,6 +69,7 @@ def gentle(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             return Judged(functional.cross_entropy(logarithms, view.labels, label_smoothing=self.softness), logarithms)
 
     monkeypatch.setitem(METHODS, "gentle", GENTLE)
+    monkeypatch.setattr("certcal.lab.training_presets.PRESETS", [*PRESETS, PUBLISHED])
     yield
     monkeypatch.undo()
     importlib.reload(command)
@@ -58,8 +78,9 @@ def gentle(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("gentle")
 def test_an_entry_and_an_objective_are_all_that_a_method_takes():
     assert constants_of("gentle") == {"softness": 0.1, "patience": 30}
-    assert presets("mild") == {"digits": (0.25,)}
-    made = recipe("gentle", sigma=0.25, preset="digits", epochs=12)
+    assert presets("mild") == {"doe-2026:digits": (0.25,)}
+    assert preset_sources("gentle", "doe-2026")["softness"] == "Table 1"
+    made = recipe("gentle", sigma=0.25, preset="doe-2026", epochs=12)
     assert (made.method, made.draws, made.batch, made.own.softness, made.own.patience) == ("gentle", 3, 50, 0.3, 6)
     assert Recipe.from_dict(made.to_dict()) == made
     first, last = train(network(), data(200), recipe("mild", sigma=0.1, epochs=2, batch=50, softness=0.2)).history
@@ -91,13 +112,25 @@ def test_every_objective_has_an_entry_and_what_was_published_are_its_numbers():
         assert set(entry.counts_epochs) <= own
         assert {*entry.usual, *entry.unused} <= known
         assert all(method_named(alias) is entry for alias in entry.aliases)
-        for preset, levels in entry.published.items():
-            for sigma, numbers in levels.items():
-                made = recipe(name, preset=preset, sigma=sigma)
-                values = made.to_dict() | (made.to_dict()["own"] or {})
-                assert {each: values[each] for each in numbers} == {
-                    each: list(value) if isinstance(value, tuple) else value for each, value in numbers.items()
-                }
+
+
+def test_every_number_of_a_paper_is_in_its_recipe_and_has_a_place():
+    names = [(each.paper, data, method) for each in PRESETS for data in each.data for method in each.methods]
+    assert len(names) == len(set(names))
+    assert {paper for paper, _, _ in names} == set(PAPERS)
+    assert {data for _, data, _ in names} == set(DATA)
+    for each in PRESETS:
+        assert all(place and numbers for place, numbers in each.cited.items())
+        for images, method, sigma in product(each.data, each.methods, each.sigmas):
+            name, numbers = f"{each.paper}:{images}", each.numbers(sigma)
+            assert set(preset_sources(method, name)) == set(numbers)
+            made = recipe(method, preset=name, sigma=sigma)
+            values = made.to_dict() | (made.to_dict()["own"] or {}) | {"passes": made.batch * made.draws}
+            assert {each: values[each] for each in numbers} == {
+                each: list(value) if isinstance(value, tuple) else value for each, value in numbers.items()
+            }
+    changes = [change for each in PRESETS for change in preset_grid(each.methods[0], f"{each.paper}:{each.data[0]}")]
+    assert all(recipe("acce-act", **change) for change in changes)
 
 
 def test_the_page_on_training_has_every_method():

@@ -93,7 +93,7 @@ def _number_or_word(text: str) -> int | float | str:
         ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other settings"),
         (
             "torchrun --standalone --nproc-per-node 2 -m certcal train --method gaussian --data cifar "
-            "--model resnet110 --preset cifar-10 --sigma 0.25 --pieces 2 --device cuda -o gaussian",
+            "--model resnet110 --preset cohen-2019 --sigma 0.25 --pieces 2 --device cuda -o gaussian",
             "Cohen et al.'s recipe on two GPUs",
         ),
     ),

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from certcal._base.checks import InputError
 from certcal._base.progress import SILENT, Progress
@@ -16,6 +16,7 @@ from certcal._base.text import counted, distance_text, duration
 from certcal.claims import Estimate, settings_texts
 from certcal.data import Inputs, Parts
 from certcal.lab.training_methods import method_named
+from certcal.lab.training_presets import complete_name
 from certcal.result import Curves, Result
 from certcal.verbs.model_and_data import COUNT, SIDE, DataSet, open_parts
 
@@ -221,7 +222,7 @@ def train(
     test: str | os.PathLike[str] | Inputs | DataSet | None = None,
     start: Annotated[str | os.PathLike[str] | Module | None, Takes("file"), Option(metavar="WEIGHTS")] = None,
     judge: Annotated[str | os.PathLike[str] | Module | None, Takes("file"), Option(metavar="WEIGHTS")] = None,
-    soft: Annotated[str | os.PathLike[str] | ArrayLike | None, Takes("file"), Option(metavar="FILE")] = None,
+    soft: Annotated[str | os.PathLike[str] | ArrayLike | Module | None, Takes("file"), Option(metavar="FILE")] = None,
     preset: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
     limit: Annotated[int | None, COUNT] = None,
     resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
@@ -275,11 +276,14 @@ def train(
 
         A file of weights of the same network, or a network.
     soft
-        For cat-rs: soft labels of the training samples, probabilities in a .npy file.
+        For cat-rs: soft labels of the training samples, probabilities in a .npy file; or weights of a network trained
+        with Gaussian noise, whose 10,000 votes per sample are counted first and kept beside the output.
 
-        What each training sample should be predicted as, probabilities (n, classes).
+        Probabilities (n, classes), or a network; see :func:`certcal.lab.training.soft_labels`.
     preset
-        Published hyperparameters for a data set, such as cifar-10, at this sigma.
+        Hyperparameters of a paper at this sigma, such as sun-2025:imagenet; without a data set as the data are called.
+
+        By default those of the method; :func:`certcal.lab.training.presets` lists the papers' of a method.
     limit
         Train on the first N samples. Default: all.
     resize
@@ -348,7 +352,8 @@ def train(
             raise InputError("a recipe and changes are given; change the recipe with dataclasses.replace")
         chosen = method
     else:
-        chosen = _make_recipe(method, start, preset, inputs, changes)
+        named = complete_name(method, preset, f"{parts.name} {Path(name).name}")
+        chosen = _make_recipe(method, start, named, inputs, changes)
     network: Any = model
     if isinstance(model, str):
         network = by_name(model, inputs.inputs.shape[1:], _count_classes(parts), seed=chosen.seed)
@@ -361,7 +366,7 @@ def train(
         test=parts.test,
         start=start,
         judge=judge,
-        soft=_read_soft_labels(soft, limit),
+        soft=_soft_labels(soft, limit, network, inputs, chosen, out, progress, outputs=outputs, device=device),
         outputs=outputs,
         device=device,
         progress=tell,
@@ -392,18 +397,55 @@ def _make_recipe(method: str, start: Any, preset: str | None, inputs: Inputs, ch
     )
 
 
-def _read_soft_labels(soft: Any, limit: int | None) -> Any:
-    """Soft labels from a file, those of the first so many samples."""
-    if isinstance(soft, str | os.PathLike):
-        import numpy as np
+def _soft_labels(
+    soft: Any, limit: int | None, network: Any, inputs: Inputs, recipe: Recipe, out: Any, progress: Progress, **how: Any
+) -> Any:
+    """Soft labels from a file, those of the first so many samples; or counted from the votes of weights."""
+    import numpy as np
+    from torch.nn import Module
 
-        path = Path(soft)  # pyright: ignore[reportUnknownArgumentType]
+    path = Path(cast("str", soft)) if isinstance(soft, str | os.PathLike) else None
+    if isinstance(soft, Module) or (path is not None and path.suffix != ".npy"):
+        return _count_votes(soft, network, inputs, recipe, out, progress, **how)
+    given = cast("Any", soft)
+    if path is not None:
         try:
-            soft = np.load(path, allow_pickle=False)
+            given = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             remedy = "give a .npy file of probabilities (n, classes)"
             raise InputError(f"{path}: cannot be read ({error})", argument="soft", remedy=remedy) from None
-    return soft if soft is None or limit is None else soft[:limit]
+    return given if given is None or limit is None else given[:limit]
+
+
+def _count_votes(
+    voter: Any, network: Any, inputs: Inputs, recipe: Recipe, out: Any, progress: Progress, **how: Any
+) -> Any:
+    """Shares of the votes of a network, or of weights for the one in training; kept beside the output folder."""
+    from io import BytesIO
+
+    import numpy as np
+
+    from certcal._base.durable import write_durably
+    from certcal.lab.training import soft_labels
+    from certcal.lab.training.prepare import load_start
+    from certcal.models.fingerprint import weights_digest
+
+    if recipe.method != "cat-rs":
+        raise InputError(f"it is not for {recipe.method} training", argument="soft", remedy="leave it out")
+    voter = load_start(voter, network)
+    sigma: float = recipe.own.target_sigma
+    kept = None
+    if out is not None:
+        kept = Path(f"{Path(out)}-soft-{weights_digest(voter)[:8]}-{inputs.fingerprint[:8]}-{sigma:g}.npy")
+        if kept.exists():
+            return np.load(kept, allow_pickle=False)
+    progress.stage("counting votes for soft labels")
+    found = soft_labels(voter, inputs, sigma=sigma, **how)
+    if kept is not None:
+        buffer = BytesIO()
+        np.save(buffer, found)
+        write_durably(kept, buffer.getvalue())
+    return found
 
 
 def _check_start(start: Any, argument: str = "start") -> None:

@@ -6,6 +6,7 @@ Importing this room needs torch: ``pip install 'certcal[torch]'``.
 from __future__ import annotations
 
 from certcal.lab.training_methods import METHODS
+from certcal.lab.training_presets import preset_grid, preset_sources
 
 try:
     # Each of these is the objective of a method, and names its entry.
@@ -15,6 +16,7 @@ try:
     from certcal.lab.training._loop import Diverged, Trained, TrainingProgress, train
     from certcal.lab.training._recipe import Recipe, constants_of, presets, recipe
     from certcal.lab.training.parts import Judged, Objective, SelectionWarning, View
+    from certcal.lab.training.prepare import soft_labels
     from certcal.lab.training.schedules import Moment, moment
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "safetensors"):
@@ -38,8 +40,11 @@ __all__ = [
     "constants_of",
     "export_events",
     "moment",
+    "preset_grid",
+    "preset_sources",
     "presets",
     "read_log",
     "recipe",
+    "soft_labels",
     "train",
 ]

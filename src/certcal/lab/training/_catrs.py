@@ -43,8 +43,8 @@ class CatRs(Constants, method="cat-rs"):
       Gaussian noise of σ = 0.25, whatever σ is now. Here a run depends on its recipe and its data only, so ŷ is the
       average prediction of the network that is being trained (fixed, in evaluation mode) over the same M draws, shrunk
       to σ = ``target_sigma`` where the noise is larger. So ŷ is as soft as the network itself and moves with it; early
-      in training it asks for less than theirs. For theirs, pass these shares as ``soft`` of
-      :func:`certcal.lab.training.train`.
+      in training it asks for less than theirs. For theirs, pass what :func:`certcal.lab.training.soft_labels` counts
+      as ``soft`` of :func:`certcal.lab.training.train`.
     - They restore mean and root mean square after projecting, which can leave the ball by a little; here it comes
       first, and what is used is within ε.
     - While ε is 0 (the recipe's ``epsilon_delay``), δ* = δ, which is what small ε tend to; theirs has no warm-up.

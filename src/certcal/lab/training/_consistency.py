@@ -24,12 +24,9 @@ class Consistency(Constants, method="consistency"):
     code; all is averaged over the samples. Everything is computed from logarithms, so there is no floor under F, which
     is 1e-20 there. With a single draw the divergence is zero and only the entropy is left: take at least two.
 
-    The constants are the authors'. For ``"mnist"`` λ is 10, 5 and 5 as in the names of their published results and in
-    the commands of Jeong et al. (2021); a first version had 20 throughout. For ``"cifar-10"`` there are results with
-    several λ; 20, 10 and 10 are among them, and are what Jeong et al. (2023)'s commands have (for CIFAR-100, with
-    CIFAR-10 to be done alike). For ``"imagenet"`` λ is 5, with η = 0.5 at σ = 0.5 and 0.1 at σ = 1, as in the names of
-    the results. Epochs and learning rates are those of the paper's appendix A.1; batches are 256 (200 for ImageNet)
-    divided by m, because the authors' code takes a step for each m-th of a batch.
+    λ is 10, 5 and 5 on MNIST in the names of the published results and in the commands of Jeong et al. (2021); a first
+    version of the authors' commands had 20 throughout. On CIFAR-10 there are results with several λ; 20, 10 and 10 are
+    among them, and are what Jeong et al. (2023)'s commands have.
     """
 
     weight: float = 10.0

@@ -38,11 +38,10 @@ class Macer(Constants, method="macer"):
     Where the two largest classes tie, the prediction counts as wrong. If the network gives probabilities, β multiplies
     their logarithms, which comes to the same as for the logits that they were made of.
 
-    The constants for ``"cifar-10"`` are those of the authors' code, whose defaults are for σ = 0.25. For the other σ
-    it refers to the paper: λ = 4 at 0.5 is in the names of the results that Jeong and Shin (2020) published, and
-    λ = 12 after the first decay of the learning rate at 1 in the commands of Jeong et al. (2023). The latter train for
-    150 epochs at learning rate 0.1 and have both 4 and 6 for λ at 0.5. The constants for ``"mnist"`` are those of
-    Jeong and Shin's code.
+    The defaults of the authors' code are for CIFAR-10 at σ = 0.25. For the other σ it refers to the paper: λ = 4 at
+    0.5 is in the names of the results that Jeong and Shin (2020) published, and λ = 12 after the first decay of the
+    learning rate at 1 in the commands of Jeong et al. (2023). The latter train for 150 epochs at learning rate 0.1 and
+    have both 4 and 6 for λ at 0.5.
     """
 
     weight: float = 12.0

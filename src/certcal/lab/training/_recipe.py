@@ -18,6 +18,7 @@ from certcal.attacks.ball import NORMS, Norm
 from certcal.lab.training._augment import AUGMENTATIONS
 from certcal.lab.training.parts import LOSSES, Constants
 from certcal.lab.training_methods import METHODS, Method, method_named
+from certcal.lab.training_presets import preset_named, preset_names
 
 Loss = Literal["smoothed", "draws"]
 Optimiser = Literal["sgd", "adam"]
@@ -345,8 +346,10 @@ def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = N
         Whether training begins with trained weights. By default true for the methods that were published that way:
         those of adversarial calibration training, with ``act`` in their names.
     preset
-        Take the constants that were published for a data set, such as ``"cifar-10"``, at this ``sigma``; see
-        :func:`certcal.lab.training.presets`. Those that count epochs shrink with the number of epochs.
+        Take the numbers of a paper on a data set at this ``sigma``, such as ``"sun-2025:imagenet"``; the data set may
+        be left out where the paper has one. See :func:`certcal.lab.training.presets` for all of them, and
+        :func:`certcal.lab.training.preset_sources` for their places. Numbers that count epochs shrink with the number
+        of epochs; batches shrink with the draws where the authors' code cuts them by these.
     changes
         Any attributes of :class:`Recipe`, and any of the method's own constants
         (:func:`certcal.lab.training.constants_of`).
@@ -368,13 +371,11 @@ def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = N
         changes.pop("own", None)
     elif flat:
         raise InputError(f"{flat[0]!r} and own are given; pass {flat[0]!r} inside own, or all by their names")
-    published: Mapping[str, Any] = (
-        {} if preset is None else _published_constants(entry, preset, changes.get("sigma", 0.5))
-    )
     tuning = entry.fine_tunes if fine_tune is None else fine_tune
-    if tuning:  # which has a schedule of its own
-        published = {name: value for name, value in published.items() if name not in _SCHEDULED}
-    epochs = _int_if_whole(changes.get("epochs", 10 if tuning else published.get("epochs", _EPOCHS)))
+    published: Mapping[str, Any] = {}
+    if preset is not None:
+        published, tuning = _published_numbers(entry, preset, changes, fine_tune)
+    epochs = _int_if_whole(changes.get("epochs", published.get("epochs", 10 if tuning else _EPOCHS)))
     counted = isinstance(epochs, int)
     noisy = {} if "sigma" in entry.unused else {"sigma": 0.5}
     schedule = _schedule(entry, tuning, epochs if counted else 1)
@@ -383,8 +384,11 @@ def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = N
     share = epochs / published.get("epochs", _EPOCHS) if counted else 1.0
     if "milestones" in published and "milestones" not in changes:
         numbers["milestones"] = tuple(sorted({int(each * share) for each in published["milestones"]} - {0}))
-    if "epsilon_warmup" in published and "epsilon_warmup" not in changes and counted:
-        numbers["epsilon_warmup"] = _shorten_epochs(published["epsilon_warmup"], share, epochs)
+    for name in ("sigma_warmup", "epsilon_delay", "epsilon_warmup"):
+        if name in published and name not in changes and counted:
+            numbers[name] = _shorten_epochs(published[name], share, epochs)
+    if passes := numbers.pop("passes", 0):
+        numbers["batch"] = changes.get("batch", max(1, passes // (_int_if_whole(numbers["draws"]) or 1)))
     if kind is not None and "own" not in changes:
         shrinking = [each for each in entry.counts_epochs if each not in changes] if counted else []
         numbers["own"] = {
@@ -395,14 +399,14 @@ def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = N
 
 
 def presets(method: str) -> dict[str, tuple[float, ...]]:
-    """The presets of a method: for each data set, the σ that there are published constants for.
+    """The presets of a method, ``paper:data``, with the σ that there are published numbers for.
 
     Examples
     --------
-    >>> presets("standard"), presets("consistency")["imagenet"]
+    >>> presets("standard"), presets("consistency")["jeong-2020-consistency:imagenet"]
     ({}, (0.5, 1.0))
     """
-    return {name: tuple(levels) for name, levels in method_named(method).published.items()}
+    return {name: each.sigmas for name, each in preset_names(method).items()}
 
 
 def constants_of(method: str) -> dict[str, Any]:
@@ -425,18 +429,30 @@ def _int_if_whole(value: Any) -> Any:
         return value
 
 
-def _published_constants(method: Method, preset: Any, sigma: Any) -> Mapping[str, Any]:
-    known = method.published
-    if not isinstance(preset, str) or preset not in known:
-        has = f"{method.name} has {', '.join(map(repr, known))}" if known else f"{method.name} has none; leave it out"
-        raise InputError(f"preset is {preset!r}, which is unknown: {has}")
-    if np.ndim(sigma) or sigma not in known[preset]:
-        levels = ", ".join(f"{each:g}" for each in known[preset])
+def _published_numbers(
+    method: Method, preset: Any, changes: Mapping[str, Any], fine_tune: bool | None
+) -> tuple[dict[str, Any], bool]:
+    """A preset's numbers, without a schedule that is not for this training; and whether that is fine-tuning."""
+    name, chosen = preset_named(method.name, preset)
+    sigma = changes.get("sigma", 0.5)
+    if np.ndim(sigma) or sigma not in chosen.sigmas:
+        levels = ", ".join(f"{each:g}" for each in chosen.sigmas)
         raise InputError(
-            f"sigma is {sigma!r}, and preset {preset!r} of {method.name} has constants for {levels}; pass one of "
+            f"sigma is {sigma!r}, and preset {name!r} of {method.name} has constants for {levels}; pass one of "
             "these, or no preset"
         )
-    return known[preset][sigma]
+    if chosen.fine_tunes and fine_tune is False:
+        raise InputError(
+            f"preset {name!r} of {method.name} is for fine-tuning; pass the weights to begin with (start), or no preset"
+        )
+    numbers, tuning = chosen.numbers(sigma), chosen.fine_tunes if fine_tune is None else fine_tune
+    if tuning and not chosen.fine_tunes:  # which has a schedule of its own
+        left_out = ("epochs", "learning_rate", *_SCHEDULED)
+    elif tuning and changes.get("epochs", numbers["epochs"]) != numbers["epochs"]:  # by rules that fit any number
+        left_out = _SCHEDULED
+    else:
+        left_out = ()
+    return {each: value for each, value in numbers.items() if each not in left_out}, tuning
 
 
 def _shorten_epochs(value: int, share: float, epochs: int) -> int:
@@ -444,7 +460,7 @@ def _shorten_epochs(value: int, share: float, epochs: int) -> int:
     return min(max(1, round(value * share)), max(epochs - 1, 0)) if value else value
 
 
-_SCHEDULED = ("learning_rate", "milestones", "sigma_warmup", "epsilon_delay", "epsilon_warmup")
+_SCHEDULED = ("milestones", "sigma_warmup", "epsilon_delay", "epsilon_warmup")
 
 
 def _schedule(method: Method, tuning: bool, epochs: int) -> dict[str, Any]:

@@ -49,10 +49,8 @@ class EasyFirst(Constants, method="acr"):
 
     p_A is judged with the recipe's whole σ, whatever its warm-up, by the network in evaluation mode.
 
-    Presets: ``"cifar-10"`` is table 6, ``"imagenet"`` is table 7 with 90 epochs, no weighing and 50 draws (appendix
-    C.1). The paper judges ImageNet's samples by a network that was trained before with Gaussian noise: pass it as
-    ``judge`` of :func:`certcal.lab.training.train`, or train from it. Batches and the missing warm-up of σ are as in
-    the authors' code, in which a batch of 256 is cut into m parts of one step each.
+    ``sun-2025`` has tables 6 and 7. The paper judges ImageNet's samples by a network that was trained before with
+    Gaussian noise: pass it as ``judge`` of :func:`certcal.lab.training.train`, or train from it.
     """
 
     takes: ClassVar[tuple[str, ...]] = ("judge",)
@@ -199,17 +197,27 @@ def label_votes(
     Their share estimates the probability of the label under noise: p_A of a sample that the smoothed classifier gets
     right.
     """
+    return class_votes(target, inputs, labels.numel(), sigma, draws, generator).gather(1, labels.cpu()[:, None])[:, 0]
+
+
+def class_votes(
+    target: Target, inputs: Tensor | ReadInputs, samples: int, sigma: float, draws: int, generator: torch.Generator
+) -> Tensor:
+    """Among some noisy copies of every sample, how many are classified as each class (samples, classes)."""
     weight = next(target.network.parameters(), None) if isinstance(target.network, nn.Module) else None
-    device = labels.device if weight is None else weight.device
-    votes = torch.zeros(labels.numel(), dtype=torch.int64, device=device)
-    several = max(1, _ROWS // draws)
+    several, found = max(1, _ROWS // draws), list[Tensor]()
     with torch.no_grad():
-        for first in range(0, labels.numel(), several):
-            here = slice(first, first + several)
-            clean, truth = inputs[here].to(device), labels[here].to(device)
+        for first in range(0, samples, several):
+            clean = inputs[slice(first, min(first + several, samples))]
+            clean = clean if weight is None else clean.to(weight.device)
+            votes: Tensor | int = 0
             for done in range(0, draws, _ROWS):
                 now = min(_ROWS, draws - done)
                 noisy = draw_like(torch.randn, (now, *clean.shape), generator, clean).mul_(sigma).add_(clean)
-                found = target.log_probabilities(noisy.flatten(0, 1)).argmax(1).reshape(now, -1)
-                votes[here] += (found == truth).sum(0)
-    return votes.cpu()
+                scores = target.log_probabilities(noisy.flatten(0, 1))
+                best = scores.argmax(1).reshape(now, -1)
+                votes = votes + torch.zeros_like(scores[: len(clean)], dtype=torch.int64).scatter_add_(
+                    1, best.T, torch.ones_like(best.T)
+                )
+            found.append(torch.as_tensor(votes).cpu())
+    return torch.cat(found)
