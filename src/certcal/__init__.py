@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from certcal.lab import study, training
     from certcal.lab.choose import ModelChoice, choose
     from certcal.lab.logs import Comparison
+    from certcal.lab.reproduce import Reproduction, reproduce
     from certcal.lab.train import Training, train
     from certcal.metrics import Measurements
     from certcal.predictions import Predictions
@@ -71,6 +72,7 @@ __all__ = [
     "PredictionRecalibration",
     "Predictions",
     "Recalibration",
+    "Reproduction",
     "Result",
     "RunSummary",
     "Training",
@@ -97,6 +99,7 @@ __all__ = [
     "models",
     "recalibrate",
     "report",
+    "reproduce",
     "sample",
     "smoothing",
     "study",
@@ -126,6 +129,7 @@ _HOMES = {
     "certcal.verbs.measure": ("Measurement", "measure"),
     "certcal.verbs.recalibrate": ("PredictionRecalibration", "Recalibration", "recalibrate"),
     "certcal.verbs.sample": ("RunSummary", "decide", "sample", "summarize"),
+    "certcal.lab.reproduce": ("Reproduction", "reproduce"),
     "certcal.lab.train": ("Training", "train"),
     "certcal.verbs.verify": ("Verification", "verify"),
     "certcal.verdict": ("Verdict",),

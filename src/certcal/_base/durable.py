@@ -118,6 +118,10 @@ def remove_leftovers(folder: Path) -> None:
                 raise InputError(f"{leftover}: cannot be removed ({error.strerror or error}); remove it") from error
 
 
+class FolderInUseError(InputError):
+    """A folder that another process is writing to."""
+
+
 @contextlib.contextmanager
 def only_writer(folder: Path, doing: str = "writing into this folder") -> Generator[None, None, None]:
     """Hold a folder's lock. The system drops it with the process, so what a killed one leaves is harmless."""
@@ -135,7 +139,9 @@ def only_writer(folder: Path, doing: str = "writing into this folder") -> Genera
             raise InputError(f"{path}: this is not a regular file; remove it or choose another folder")
         if not _take_lock(descriptor):
             holder = _read_beginning(descriptor, 80).decode("ascii", "replace").strip() or "unknown"
-            raise InputError(f"{folder}: another process ({holder}) is {doing}; wait for it, or choose another folder")
+            raise FolderInUseError(
+                f"{folder}: another process ({holder}) is {doing}; wait for it, or choose another folder"
+            )
         with contextlib.suppress(OSError):  # who holds it is a courtesy; a full disk must not prevent reading on
             if _is_own_lock(_read_beginning(descriptor, 1000)):
                 os.ftruncate(descriptor, 0)

@@ -33,6 +33,7 @@ __all__ = ["cli", "main"]
         "attack": ("certcal.cli.attack", "Attack a model's confidences without changing its predictions."),
         "train": ("certcal.cli.train", "Train a network whose confidences withstand attacks."),
         "recalibrate": ("certcal.cli.recalibrate", "Recalibrate scores or confidences, also in the worst case."),
+        "reproduce": ("certcal.cli.reproduce", "Reproduce a table or figure of a paper."),
         "study": ("certcal.cli.study", "Measure many models and study their calibration."),
         "report": ("certcal.cli.report", "Write a page that others can read and check."),
         "demo": ("certcal.cli.demo", "Run a demo on bundled data."),

@@ -53,6 +53,8 @@ def _as_blocks(content: Any) -> Blocks:
             return Text(content, "code")
         case str():
             return Text(content)
+        case Table() | Figures():
+            return content
         case Curves():
             return Figures([_chart_of_curves(content, title) for title in content.charts])
         case Mapping():

@@ -1,0 +1,255 @@
+"""Plans about certified networks: baselines, what is fine-tuned from them, their noise, and the tables made of that."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from certcal._base.checks import InputError
+from certcal.lab.plans.jobs import Job
+from certcal.lab.plans.networks import certify_job, sample_job, train_job
+from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.plan import Floor, PaperPlan
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Positive = Annotated[float, Meta(gt=0)]
+
+
+class DataPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which data, and on how many of its inputs to train."""
+
+    name: str
+    train: Annotated[int | None, Floor(500)] = None
+
+
+class NetworkPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of :func:`certcal.models.networks.by_name`."""
+
+    name: str
+    mean: float | list[float] | None = None
+    std: float | list[float] | None = None
+    seed: int = 0
+
+
+class RecipePart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of :func:`certcal.lab.training.recipe`."""
+
+    epochs: Annotated[int, Meta(ge=1), Floor(1)]
+    preset: str | None = None
+    set: dict[str, Any] = {}
+
+
+class RecipeParts(Struct, frozen=True, forbid_unknown_fields=True):
+    """Recipes from scratch and of fine-tuning."""
+
+    scratch: RecipePart
+    tuning: RecipePart | None = None
+
+
+class BaselinePart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A network to begin with: trained here, a checkpoint, or a run that is there already."""
+
+    name: str = ""
+    row: str = "AT"
+    method: str = "smoothadv"
+    sigma: Positive
+    epsilon: float = 0.0
+    attack_steps: int = 1
+    draws: int = 1
+    checkpoint: str = ""
+    run: str = ""
+    radii: list[float] = []
+    """At which it was chosen to be fine-tuned; never, if there are none."""
+
+    @property
+    def title(self) -> str:
+        """What tells it from others."""
+        adversary = f"-eps{self.epsilon:g}-m{self.draws}-T{self.attack_steps}" if self.epsilon else ""
+        return self.name or f"{self.row}-sigma{self.sigma:g}{adversary}"
+
+
+class MethodPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A way of fine-tuning: a row of the table, a training method, and a grid of hyperparameters."""
+
+    row: str
+    method: str
+    grid: dict[str, list[float]]
+    models: Annotated[int, Meta(ge=1), Floor(1)]
+    """Of each baseline: that many points of the grid, at random if there are more."""
+    set: dict[str, Any] = {}
+    """Other arguments of the recipe."""
+
+
+class SamplePart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Noise around the first ``images`` of every ``every``-th test input."""
+
+    images: Annotated[int, Meta(ge=1), Floor(20)]
+    n: Annotated[int, Meta(ge=1), Floor(200)]
+    every: int = 1
+    n0: int = 100
+    seed: int = 0
+
+
+class CertifyPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Certificates, and which methods look for the worst calibration error; the exact one is always there."""
+
+    confidence: str = "cdf"
+    accounting: Literal["ledger", "published"] = "published"
+    alpha: Positive = 0.001
+    bins: int = 15
+    solvers: list[Literal["admm", "admm-grid", "dece", "brier-confidences"]] = []
+    steps: Annotated[int, Meta(ge=1), Floor(20)] = 3000
+    most: Annotated[int | None, Floor(200)] = None
+    """Number of certified samples that are looked at, the first ones."""
+
+
+class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Fields of a plan of this kind."""
+
+    data: DataPart
+    network: NetworkPart
+    recipe: RecipeParts
+    baselines: Annotated[list[BaselinePart], Floor(2)]
+    methods: list[MethodPart] = field(default_factory=list[MethodPart])
+    sample: SamplePart
+    certify: CertifyPart
+    radii: list[float]
+    within: Share = 0.03
+    """How far below the highest certified accuracy a model may be to be compared."""
+
+
+@dataclass(frozen=True)
+class PlannedModel:
+    """A network of the plan: the row it competes in, the baseline it comes from, and the job that certifies it."""
+
+    row: str
+    name: str
+    baseline: BaselinePart
+    job: Job
+
+
+def planned_models(plan: Settings) -> list[PlannedModel]:
+    """All networks of a plan: every baseline, and after it what is fine-tuned from it."""
+    from certcal.lab.training import recipe
+
+    network = {name: value for name, value in msgspec.to_builtins(plan.network).items() if value is not None}
+    checkpoints = plan.given.get("checkpoints")
+    settings = {**msgspec.to_builtins(plan.certify), "radii": plan.radii}
+
+    def model(row: str, title: str, baseline: BaselinePart, weights: Any) -> PlannedModel:
+        run: Any = baseline.run if weights is None else None
+        if run is None:
+            drawn = msgspec.to_builtins(plan.sample)
+            run = sample_job(title, plan.data.name, network, weights, sigma=baseline.sigma, **drawn)
+        return PlannedModel(row, title, baseline, certify_job(title, run, **settings))
+
+    found: list[PlannedModel] = []
+    for baseline in plan.baselines:
+        noise = {"sigma": baseline.sigma, "draws": baseline.draws}
+        attacked = {"epsilon": baseline.epsilon, "attack_steps": baseline.attack_steps} if baseline.epsilon else {}
+        weights: Any = None
+        if checkpoints and baseline.checkpoint:
+            weights = baseline.checkpoint
+        elif not baseline.run:
+            made = _recipe(recipe, baseline.method, plan.recipe.scratch, {**noise, **attacked}, fine_tune=False)
+            weights = train_job(baseline.title, plan.data.name, network, made, plan.data.train)
+        found.append(model(baseline.row, baseline.title, baseline, weights))
+        for method in plan.methods if baseline.radii else ():
+            if plan.recipe.tuning is None or weights is None:
+                raise InputError(f"{plan.name}: recipe.tuning is missing, or {baseline.title} is a run; add networks")
+            for point in grid_points(method, plan.scale):
+                changes = {**noise, **attacked, **method.set, **point}
+                made = _recipe(recipe, method.method, plan.recipe.tuning, changes, fine_tune=True)
+                told = ", ".join(f"{name} {value:g}" for name, value in point.items())
+                title = f"{method.row} from {baseline.title}, {told}"
+                tuned = train_job(title, plan.data.name, network, made, plan.data.train, weights)
+                found.append(model(method.row, title, baseline, tuned))
+    return found
+
+
+def _recipe(
+    recipe: Callable[..., Any], method: str, part: RecipePart, changes: Mapping[str, Any], *, fine_tune: bool
+) -> Any:
+    whole = {name: int(value) if name in ("attack_steps", "batch") else value for name, value in changes.items()}
+    given = {"epochs": part.epochs, **part.set, **whole}
+    return recipe(method, fine_tune=fine_tune, preset=part.preset, **given)
+
+
+def grid_points(method: MethodPart, scale: float = 1.0) -> list[dict[str, float]]:
+    """Points of a method's grid: all, as many as published at random, or fewer that are spread evenly.
+
+    Examples
+    --------
+    >>> some = MethodPart("ACT", "brier-act", {"attack_scale": [0.01, 0.1, 1.0, 2.0], "attack_steps": [1, 4]}, 8)
+    >>> len(grid_points(some)), grid_points(msgspec.structs.replace(some, models=1), scale=0.1)
+    (8, [{'attack_scale': 1.0, 'attack_steps': 1}])
+    """
+    points = [dict(zip(method.grid, values, strict=True)) for values in product(*method.grid.values())]
+    count = min(method.models, len(points))
+    if scale < 1:
+        return [points[(2 * place + 1) * len(points) // (2 * count)] for place in range(count)]
+    chosen = sorted(random.Random(0).sample(range(len(points)), count))
+    return [points[place] for place in chosen]
+
+
+def jobs(plan: Settings) -> list[Job]:
+    """All jobs of a plan."""
+    return [model.job for model in planned_models(plan)]
+
+
+@dataclass(frozen=True)
+class CertifiedNetwork:
+    """A network with what is certified of it: a line per radius, None where nothing is."""
+
+    row: str
+    name: str
+    baseline: BaselinePart
+    at: Sequence[Mapping[str, Any] | None]
+    whole: Mapping[str, Any]
+
+
+def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
+    """The tables and charts of a plan's layout."""
+    layouts = {"best": best_of_each_method}
+    if plan.layout not in layouts:
+        raise InputError(f"{plan.name}: layout is {plan.layout!r}; give one of {', '.join(layouts)}")
+    models = [
+        CertifiedNetwork(
+            each.row, each.name, each.baseline, found[each.job.fingerprint]["at"], found[each.job.fingerprint]
+        )
+        for each in planned_models(plan)
+        if each.job.fingerprint in found
+    ]
+    return layouts[plan.layout](plan, models)
+
+
+def comparable(models: Sequence[CertifiedNetwork], place: int, within: float) -> tuple[float, list[CertifiedNetwork]]:
+    """The highest certified accuracy at a radius, and the models that are about as accurate; none if it is 0."""
+    there = [(model, line["accuracy"]) for model in models if (line := model.at[place]) is not None]
+    highest = max((accuracy for _, accuracy in there), default=0.0)
+    return highest, [model for model, accuracy in there if highest > 0 and accuracy >= highest - within - 1e-12]
+
+
+def best_of_each_method(plan: Settings, models: Sequence[CertifiedNetwork]) -> Outcome:
+    """The rule of Emde et al. (Tables 2 and 6 to 10): of the models near the highest accuracy, each method's best."""
+    solver = "admm-grid" if "admm-grid" in plan.certify.solvers else "admm"
+    metrics = {"ACCE": solver, "CBS": "brier", "exact": "exact"}
+    methods = list(dict.fromkeys([*(each.row for each in plan.baselines), *(each.row for each in plan.methods)]))
+    rows: dict[str, list[Number]] = {"CA": []}
+    rows |= {f"{metric} | {method}": [] for metric in metrics for method in methods}
+    for place in range(len(plan.radii)):
+        highest, near = comparable(models, place, plan.within)
+        rows["CA"].append(f"[{100 * (highest - plan.within):.0f}, {100 * highest:.0f}]" if near else MISSING)
+        for metric, key in metrics.items():
+            for method in methods:
+                values = [line[key] for model in near if model.row == method if key in (line := model.at[place] or {})]
+                rows[f"{metric} | {method}"].append(100 * min(values) if values else MISSING)
+    table = OurTable("table", [*plan.radii], rows, "metric, method")
+    note = "ACCE is what ADMM finds, a lower bound; exact is the largest error that the certified intervals allow."
+    return Outcome([table], [], [note])

@@ -1,0 +1,115 @@
+"""What a plan would take: jobs, passes through networks, and hours from a short try of the real network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from certcal.lab.plans.jobs import Job, Passes
+
+_BYTES = 4
+_BATCH_NUMBERS = 1 << 20  # of the inputs of one try, at most
+
+
+@dataclass(frozen=True)
+class WorkCost:
+    """All jobs of one function."""
+
+    work: str
+    jobs: int
+    forward: int
+    backward: int
+    """Passes of one input without and with gradients."""
+    hours: float | None
+    """On one device as it was tried; None without a try."""
+    stored: int | None
+    """Bytes that are kept; None where the networks were not made."""
+
+
+def cost_of(jobs: Iterable[Job], device: str, seconds: float) -> list[WorkCost]:
+    """The cost of jobs by function, in order; with ``seconds`` of trying each network, half of them with gradients."""
+    rates: dict[str, tuple[float, float, int]] = {}
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        found.setdefault(job.work, []).append(job)
+    lines: list[WorkCost] = []
+    for work, own in found.items():
+        passes = [job.passes for job in own if job.passes is not None]
+        hours: float | None = None
+        stored: int | None = None
+        if seconds and passes:
+            hours, stored = 0.0, 0
+            for each in passes:
+                key = repr((each.network, each.shape, each.classes))
+                if key not in rates:
+                    rates[key] = try_network(each, device, seconds)
+                once, both, weights = rates[key]
+                hours += (each.forward * once + each.backward * both) / 3600
+                stored += each.stored + (weights if each.backward else 0)
+        forward, backward = (sum(getattr(each, name) for each in passes) for name in ("forward", "backward"))
+        lines.append(WorkCost(work.partition(".")[2], len(own), forward, backward, hours, stored))
+    return lines
+
+
+def try_network(passes: Passes, device: str, seconds: float) -> tuple[float, float, int]:
+    """Seconds of one input's forward pass, of its forward and backward pass, and bytes of the weights."""
+    import torch
+
+    from certcal.models.devices import resolve
+    from certcal.models.networks import by_name
+
+    place = resolve(device)
+    others: Mapping[str, Any] = {name: value for name, value in passes.network.items() if name != "name"}
+    network = by_name(passes.network["name"], passes.shape, passes.classes, **others).to(place)
+    numbers = 1
+    for side in passes.shape:
+        numbers *= side
+    batch = max(1, min(256, _BATCH_NUMBERS // numbers))
+    inputs = torch.rand((batch, *passes.shape), device=place)
+
+    def forward() -> None:
+        with torch.no_grad():
+            network.eval()(inputs)
+
+    def backward() -> None:
+        network.train()(inputs).logsumexp(dim=1).sum().backward()
+
+    once = [_seconds_of(way, seconds / 2, place) / batch for way in (forward, backward)]
+    return once[0], once[1], _BYTES * sum(each.numel() for each in network.parameters())
+
+
+def _seconds_of(way: Callable[[], None], seconds: float, device: str) -> float:
+    import torch
+
+    def run() -> None:
+        way()
+        if device.startswith("cuda"):
+            torch.cuda.synchronize(device)
+
+    run()
+    began, count = time.perf_counter(), 0
+    while not count or time.perf_counter() - began < seconds:
+        run()
+        count += 1
+    return (time.perf_counter() - began) / count
+
+
+def cost_columns(lines: Sequence[WorkCost]) -> dict[str, list[Any]]:
+    """The cost as a table."""
+    hours = any(line.hours is not None for line in lines)
+    columns: dict[str, list[Any]] = {
+        "work": [line.work for line in lines],
+        "jobs": [line.jobs for line in lines],
+        "forward passes": [line.forward for line in lines],
+        "backward passes": [line.backward for line in lines],
+    }
+    if hours:
+        columns["hours of this device"] = [_text(line.hours, 1.0) for line in lines]
+        columns["GB kept"] = [_text(line.stored, 1e9) for line in lines]
+    return columns
+
+
+def _text(value: float | None, unit: float) -> str:
+    return "–" if value is None else f"{value / unit:,.3g}"

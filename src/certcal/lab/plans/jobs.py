@@ -1,0 +1,233 @@
+"""Jobs of plans: what they are, their state on disk, and who does which.
+
+A job is a function and its plain arguments. Its folder is named after both, so that another argument is another job,
+nothing is overwritten, and plans that ask for the same share it. A job is done once ``done.json`` is there. Whoever
+needs a job does it, waits for the process that is doing it, or finds it done: parts of an array and workers need not
+know of each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from certcal._base.checks import InputError
+from certcal._base.durable import FolderInUseError, only_writer
+from certcal._base.files import write_bytes
+from certcal._base.json import as_text, for_json
+from certcal._base.progress import SILENT, Progress
+from certcal._base.text import reason
+from certcal.lab.plans import MODULES
+
+DONE, FAILED = "done.json", "failed.json"
+_POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Passes:
+    """How often a network looks at an input, and what it costs to know how long that takes."""
+
+    network: Mapping[str, Any]
+    """Name and other arguments of :func:`certcal.models.networks.by_name`."""
+    shape: tuple[int, ...]
+    classes: int
+    forward: int = 0
+    """Forward passes of one input without a gradient."""
+    backward: int = 0
+    """Forward and backward passes of one input."""
+    stored: int = 0
+    """Bytes that are kept, beside the weights of a network that is trained."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A function of a module here, such as "networks.sample", with its arguments."""
+
+    work: str
+    name: str
+    """For people; two jobs may have the same."""
+    arguments: Mapping[str, Any]
+    """Plain values. The result of another job is named by its fingerprint."""
+    needs: tuple[Job, ...] = field(default=(), repr=False)
+    """Jobs that come first."""
+    passes: Passes | None = field(default=None, repr=False)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the function and its arguments.
+
+        Examples
+        --------
+        >>> Job("networks.sample", "a", {"n": 1, "sigma": 0.5}).fingerprint == Job(
+        ...     "networks.sample", "b", {"sigma": 0.5, "n": 1}
+        ... ).fingerprint
+        True
+        """
+        text = json.dumps([self.work, self.arguments], sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def folder(self) -> str:
+        """Name of its folder."""
+        return f"{re.sub(r'[^A-Za-z0-9.]+', '-', self.name).strip('-')[:60]}-{self.fingerprint}"
+
+
+class FailedJobError(InputError):
+    """A job that another one needs has failed."""
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """What a job finds where it runs."""
+
+    out: Path
+    """Folder of all jobs."""
+    given: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Folders that were brought, see ``PaperPlan``."""
+    device: str = "auto"
+    begun: float = 0.0
+    """When the command began: what failed before is tried again."""
+    folder: Path = Path()
+    """Of this job."""
+
+    def place(self, job: Job) -> Path:
+        """The folder of a job."""
+        return self.out / job.folder
+
+    def folder_of(self, fingerprint: str) -> Path:
+        """The folder of a job that is done, by its fingerprint."""
+        return next(self.out.glob(f"*-{fingerprint}"))
+
+    def result_of(self, fingerprint: str) -> Any:
+        """The result of a job that is done."""
+        return json.loads((self.folder_of(fingerprint) / DONE).read_text("utf-8"))["result"]
+
+    def source_of(self, data: str) -> str:
+        """Where a data set is: the folder that was brought for it, else its own name."""
+        return self.given.get(f"data {data}") or self.given.get("data") or data
+
+
+def result_of(job: Job, out: Path) -> Any | None:
+    """The result of a job, None unless it is done."""
+    path = out / job.folder / DONE
+    return json.loads(path.read_text("utf-8"))["result"] if path.is_file() else None
+
+
+def all_jobs(jobs: Iterable[Job]) -> list[Job]:
+    """Jobs with all that they need, each once; first those that need nothing, then those that need only these, ….
+
+    Examples
+    --------
+    >>> first = Job("networks.train", "first", {})
+    >>> [each.name for each in all_jobs([Job("networks.sample", "second", {}, (first,)), first])]
+    ['first', 'second']
+    """
+    depth: dict[str, tuple[int, Job]] = {}
+
+    def visit(job: Job) -> int:
+        if job.fingerprint not in depth:
+            depth[job.fingerprint] = 1 + max((visit(each) for each in job.needs), default=-1), job
+        return depth[job.fingerprint][0]
+
+    for job in jobs:
+        visit(job)
+    return [job for _, job in sorted(depth.values(), key=lambda each: each[0])]
+
+
+def do(job: Job, context: JobContext) -> None:
+    """Do a job and what it needs, unless they are done; wait for those that another process is at."""
+    for each in job.needs:
+        do(each, context)
+    folder = context.place(job)
+    while not (folder / DONE).is_file():
+        failed = folder / FAILED
+        if failed.is_file():
+            said = json.loads(failed.read_text("utf-8"))
+            if said["at"] >= context.begun:
+                raise FailedJobError(f"{job.name}: {said['reason']}")
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with only_writer(folder, "at this job"):
+                if not (folder / DONE).is_file():
+                    _work(job, replace(context, folder=folder))
+        except FolderInUseError:
+            time.sleep(_POLL_SECONDS)
+
+
+def _work(job: Job, context: JobContext) -> None:
+    module, _, name = job.work.partition(".")
+    function: Callable[..., Any] = getattr(MODULES[module](), name)
+    began = time.time()
+    try:
+        result = function(context, **job.arguments)
+    except Exception as error:
+        said = str(error) if isinstance(error, InputError) else reason(error)
+        told = as_text({"job": job.name, "at": time.time(), "reason": said})
+        write_bytes(context.folder / FAILED, told.encode(), force=True)
+        raise FailedJobError(f"{job.name}: {said}") from error
+    about = {"job": job.name, "work": job.work, "arguments": job.arguments, "certcal": version("certcal")}
+    document = {**about, "seconds": time.time() - began, "result": result}
+    write_bytes(context.folder / DONE, as_text(for_json(document)).encode())
+    (context.folder / FAILED).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class JobTask:
+    """A job as an engine's piece of work: the answer is empty, or says why the job failed."""
+
+    context: JobContext
+    devices: Sequence[str] = ("auto",)
+
+    def prepare(self) -> None:
+        """Nothing is shared by jobs."""
+
+    def placed(self, number: int) -> JobTask:
+        """With the device of a worker."""
+        return replace(self, context=replace(self.context, device=self.devices[number % len(self.devices)]))
+
+    def __call__(self, job: Job) -> str:
+        """Do a job."""
+        try:
+            do(job, self.context)
+        except FailedJobError as error:
+            return str(error)
+        return ""
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    context: JobContext,
+    *,
+    part: tuple[int, int] = (1, 1),
+    engine: Any = None,
+    devices: Sequence[str] = ("auto",),
+    progress: Progress = SILENT,
+) -> list[str]:
+    """Do jobs, or every N-th of them beginning with the i-th; returns why some failed."""
+    from certcal.engines import InProcess
+
+    place, parts = part
+    mine = [job for number, job in enumerate(jobs) if number % parts == place - 1]
+    left = [job for job in mine if not (context.place(job) / DONE).is_file()]
+    context.out.mkdir(parents=True, exist_ok=True)
+    progress.stage("jobs", len(mine), len(mine) - len(left))
+    failures: list[str] = []
+    chosen = InProcess() if engine is None else engine
+    for _, failed in chosen.run(JobTask(replace(context, device=devices[0]), devices), _told(left, progress)):
+        failures += [failed] if failed else []
+        progress.advance(1)
+    return list(dict.fromkeys(failures))
+
+
+def _told(jobs: Iterable[Job], progress: Progress) -> Iterable[Job]:
+    for job in jobs:
+        progress.say(job.name)
+        yield job

@@ -1,0 +1,233 @@
+"""Jobs with networks: train one, sample noise around its inputs, certify what was sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from certcal._base.checks import InputError
+from certcal.lab.plans.jobs import Job, JobContext, Passes
+
+# Bytes of one sample's line in a run.
+_RUN_BYTES = 600
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """Shape of an input, number of classes, and number of inputs to train and to test on."""
+
+    shape: tuple[int, ...]
+    classes: int
+    train: int
+    test: int
+
+
+DATA_SETS = {
+    "digits": DataFacts((1, 8, 8), 10, 898, 899),
+    "fashion-mnist": DataFacts((1, 28, 28), 10, 60_000, 10_000),
+    "cifar-10": DataFacts((3, 32, 32), 10, 50_000, 10_000),
+    "cifar-100": DataFacts((3, 32, 32), 100, 50_000, 10_000),
+    "svhn": DataFacts((3, 32, 32), 10, 73_257, 26_032),
+    "imagenet": DataFacts((3, 224, 224), 1000, 1_281_167, 50_000),
+}
+# How images of ImageNet's folders are prepared.
+_PREPARED = {"imagenet": {"resize": 256, "crop": 224}}
+
+
+def facts_of(data: str) -> DataFacts:
+    """What is known of a data set: by its name, or from its files."""
+    if data in DATA_SETS:
+        return DATA_SETS[data]
+    from certcal.data import open_inputs
+
+    train, test = (open_inputs(data, part=part).inputs for part in ("train", "test"))
+    return DataFacts(tuple(train.inputs.shape[1:]), _classes(train), len(train), len(test))
+
+
+def _classes(inputs: Any) -> int:
+    return max(2, len(inputs.class_names), int(inputs.labels.max()) + 1)
+
+
+def train_job(
+    name: str, data: str, network: Mapping[str, Any], recipe: Any, limit: int | None = None, start: Any = None
+) -> Job:
+    """Train a network from its first weights, or from those of a job or of a checkpoint."""
+    facts = facts_of(data)
+    images = facts.train if limit is None else min(limit, facts.train)
+    backward = recipe.epochs * images * recipe.draws * (1 + (recipe.attack_steps if recipe.epsilon else 0))
+    arguments = {"data": data, "limit": limit, "network": dict(network), "recipe": recipe.to_dict()}
+    return Job(
+        "networks.train",
+        f"train {name}",
+        {**arguments, "start": _named(start)},
+        (start,) if isinstance(start, Job) else (),
+        Passes(network, facts.shape, facts.classes, backward=backward),
+    )
+
+
+def sample_job(
+    name: str, data: str, network: Mapping[str, Any], model: Any, *, sigma: float, images: int, n: int, **others: Any
+) -> Job:
+    """Sample noise around inputs of a network that a job trained, or of a checkpoint."""
+    facts = facts_of(data)
+    count = min(images, -(-facts.test // others["every"]))
+    passes = Passes(network, facts.shape, facts.classes, count * (n + others["n0"]), stored=count * _RUN_BYTES)
+    arguments = {"data": data, "network": dict(network), "model": _named(model), "sigma": sigma, "images": images}
+    needs = (model,) if isinstance(model, Job) else ()
+    return Job("networks.sample", f"sample {name}", {**arguments, "n": n, **others}, needs, passes)
+
+
+def certify_job(name: str, run: Any, **settings: Any) -> Job:
+    """Certify a run that a job sampled, or that is in a folder."""
+    return Job(
+        "networks.certify",
+        f"certify {name}",
+        {"run": _named(run), **settings},
+        (run,) if isinstance(run, Job) else (),
+    )
+
+
+def _named(source: Any) -> Any:
+    return source.fingerprint if isinstance(source, Job) else None if source is None else {"file": source}
+
+
+def _weights(context: JobContext, source: Any) -> Path:
+    """The file with the weights of a job, or of a checkpoint."""
+    if not isinstance(source, str):
+        folder = context.given.get("checkpoints", "")
+        path = Path(folder, source["file"])
+        if not path.is_file():
+            raise InputError(f"{path}: there is no such checkpoint; check the folder of checkpoints, or leave it out")
+        return path
+    return context.folder_of(source) / context.result_of(source)["file"]
+
+
+def train(
+    context: JobContext, *, data: str, limit: int | None, network: Mapping[str, Any], recipe: Any, start: Any
+) -> dict[str, Any]:
+    """Train a network, or go on training it."""
+    from certcal.data import open_inputs
+    from certcal.lab.train import train as verb
+    from certcal.lab.training import Recipe
+    from certcal.models.networks import by_name
+
+    inputs = open_inputs(context.source_of(data), part="train", **_PREPARED.get(data, {})).inputs
+    inputs = inputs if limit is None else inputs.subset(limit=min(limit, len(inputs)))
+    chosen = Recipe.from_dict({**recipe, "batch": min(recipe["batch"], len(inputs))})
+    others = {name: value for name, value in network.items() if name != "name" and value is not None}
+    made = by_name(network["name"], inputs.inputs.shape[1:], _classes(inputs), **others)
+    found = verb(
+        made,
+        inputs,
+        chosen,
+        out=context.folder / "trained",
+        start=None if start is None else _weights(context, start),
+        device=context.device,
+    )
+    assert found.file is not None
+    return {"file": str(found.file.relative_to(context.folder)), "accuracy": found.log[-1]["accuracy"]}
+
+
+def sample(
+    context: JobContext,
+    *,
+    data: str,
+    network: Mapping[str, Any],
+    model: Any,
+    sigma: float,
+    images: int,
+    every: int,
+    n: int,
+    n0: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Sample noise around inputs, or go on sampling it."""
+    from certcal.data import open_inputs
+    from certcal.verbs.sample import sample as verb
+
+    inputs = open_inputs(context.source_of(data), part="test", every=every, **_PREPARED.get(data, {})).inputs
+    weights = _weights(context, model)
+    alone = weights.name == "model.safetensors"  # which says what network it is of
+    run = verb(
+        str(weights) if alone else network["name"],
+        inputs.subset(limit=min(images, len(inputs))),
+        weights=None if alone else weights,
+        sigma=sigma,
+        n=n,
+        n0=n0,
+        seed=seed,
+        device=context.device,
+        out=context.folder / "run",
+    )
+    return {"run": "run", "samples": len(run.counts())}
+
+
+def certify(
+    context: JobContext,
+    *,
+    run: Any,
+    radii: Sequence[float],
+    confidence: str,
+    accounting: str,
+    alpha: float,
+    bins: int,
+    solvers: Sequence[str],
+    steps: int,
+    most: int | None,
+) -> dict[str, Any]:
+    """Certified accuracy and worst cases of a run at several radii; None at those where nothing is certified."""
+    from certcal.smoothing import certificates, open_run
+    from certcal.worst_case import brier_score
+
+    folder = context.folder_of(run) / context.result_of(run)["run"] if isinstance(run, str) else Path(run["file"])
+    counts = open_run(folder).counts()
+    clean = counts.confidence_estimates().values
+    made = [certificates(counts, radius, alpha, confidence, accounting=accounting) for radius in radii]
+    reached = [one for one in made if one.n_certified]
+    always = np.logical_and.reduce([one.certified for one in reached]) if reached else np.zeros(len(counts), bool)
+    found: list[dict[str, Any] | None] = []
+    for one in made:
+        if not one.n_certified:
+            found.append(None)
+            continue
+        keep = np.flatnonzero(one.certified)[:most]
+        given = one.lower[keep], one.upper[keep], one.correct[keep].astype(np.uint8)
+        line = {
+            "certified": one.n_certified,
+            "accuracy": float(np.mean(one.certified & one.correct)),
+            "brier": brier_score(*given).value,
+            "width": float(np.mean(given[1] - given[0])),
+            **_solved(given, np.clip(clean[keep], *given[:2]), bins, solvers, steps),
+        }
+        if always.any():
+            line["constant_brier"] = brier_score(one.lower[always], one.upper[always], one.correct[always]).value
+        found.append(line)
+    mean_radius = float(np.mean(np.where(made[0].correct, np.nan_to_num(made[0].radii), 0.0)))
+    return {
+        "samples": len(counts),
+        "sigma": counts.sigma,
+        "average_certified_radius": mean_radius,
+        "constant": int(always.sum()),
+        "at": found,
+    }
+
+
+def _solved(given: Any, clean: Any, bins: int, solvers: Sequence[str], steps: int) -> dict[str, float]:
+    """The largest calibration error: exactly, and as far as the published methods get."""
+    from certcal.lab.baselines import GRID, ONE_SIZE_FITS_ALL, admm, brier_confidences, dece_ascent
+    from certcal.worst_case import calibration_error
+
+    searched: dict[str, Any] = {"confidence": clean, "steps": steps, "precision": "float32"}
+    ways: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+        "exact": (calibration_error, {}),
+        "admm": (admm, {**searched, "settings": ONE_SIZE_FITS_ALL}),
+        "admm-grid": (admm, {**searched, "settings": GRID}),
+        "dece": (dece_ascent, searched),
+        "brier-confidences": (brier_confidences, {}),
+    }
+    chosen = {name: ways[name] for name in ("exact", *solvers)}
+    return {name: float(way(*given, bins, **options).value) for name, (way, options) in chosen.items()}

@@ -1,0 +1,144 @@
+"""What a plan gives: tables and charts; and how a table compares with the printed one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple, TypeAlias
+
+from certcal.lab.plans.plan import OF_GROUP, PublishedTable
+
+Number: TypeAlias = "float | str | None"
+MISSING = "–"
+
+
+@dataclass(frozen=True)
+class OurTable:
+    """A table in the layout of a paper; rows are named as in the plan's published one."""
+
+    name: str
+    """Of the published table, if there is one."""
+    columns: Sequence[str | float]
+    rows: Mapping[str, Sequence[Number]]
+    corner: str = ""
+    """What the rows are."""
+    digits: int = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Tables, charts, and sentences about them."""
+
+    tables: Sequence[OurTable]
+    charts: Sequence[Any] = ()
+    notes: Sequence[str] = ()
+
+
+class ComparedCell(NamedTuple):
+    """One cell: where it is, what is printed, what came out, and the difference if that means something."""
+
+    row: str
+    column: str
+    paper: Number
+    ours: Number
+    difference: float | None
+
+
+def number_text(value: Number, digits: int = 2) -> str:
+    """A cell as it is printed."""
+    if value is None:
+        return MISSING
+    return value if isinstance(value, str) else f"{value:.{digits}f}".replace("-", "−")
+
+
+def heading(column: str | float) -> str:
+    """The head of a column."""
+    return column if isinstance(column, str) else f"{column:g}"
+
+
+@dataclass(frozen=True)
+class ComparedTable:
+    """A table beside the printed one."""
+
+    ours: OurTable
+    paper: PublishedTable | None
+    as_printed: bool = field(default=False)
+    """Whether both are about the same experiment, so that differences mean something."""
+
+    def rows(self) -> list[str]:
+        """Names of all rows: the paper's, then others of ours."""
+        printed = [] if self.paper is None else [*self.paper.rows]
+        return [*printed, *(row for row in self.ours.rows if row not in printed)]
+
+    def columns(self) -> list[str]:
+        """Heads of all columns."""
+        printed = [] if self.paper is None else [heading(each) for each in self.paper.columns]
+        return [*printed, *(head for each in self.ours.columns if (head := heading(each)) not in printed)]
+
+    def cell(self, row: str, column: str) -> ComparedCell:
+        """One cell."""
+        paper = None if self.paper is None else _cell(self.paper.columns, self.paper.rows, row, column)
+        ours = _cell(self.ours.columns, self.ours.rows, row, column)
+        difference = None
+        if self.as_printed and isinstance(paper, float | int) and isinstance(ours, float | int):
+            difference = ours - paper
+        return ComparedCell(row, column, paper, ours, difference)
+
+    def cells(self) -> Iterator[ComparedCell]:
+        """All cells, row by row."""
+        return (self.cell(row, column) for row in self.rows() for column in self.columns())
+
+    def text(self, row: str, column: str) -> str:
+        """A cell as the page shows it: paper / ours / difference, or ours alone where nothing was published."""
+        found, digits = self.cell(row, column), self.ours.digits
+        if self.paper is None or row not in self.paper.rows:
+            return number_text(found.ours, digits)
+        parts = [number_text(found.paper, digits), number_text(found.ours, digits)]
+        if found.difference is not None:
+            parts.append(f"{found.difference:+.{digits}f}".replace("-", "−"))
+        return " / ".join(parts)
+
+    def groups(self) -> dict[str, list[str]]:
+        """Rows by the group they are in."""
+        found: dict[str, list[str]] = {}
+        for row in self.rows():
+            group, separator, _ = row.partition(OF_GROUP)
+            found.setdefault(group if separator else "", []).append(row)
+        return found
+
+    def pattern(self) -> list[str]:
+        """Whether the same rows are best, and in the same order, group by group: what compares across experiments."""
+        said: list[str] = []
+        for group, rows in self.groups().items():
+            sign = -1 if self.paper is not None and group in self.paper.highest else 1
+            printed, found = (list[list[float]](), list[list[float]]())
+            for column in self.columns():
+                both = [
+                    (sign * cell.paper, sign * cell.ours)
+                    for cell in (self.cell(row, column) for row in rows)
+                    if isinstance(cell.paper, float | int) and isinstance(cell.ours, float | int)
+                ]
+                if len(both) > 1:
+                    printed.append([paper for paper, _ in both])
+                    found.append([ours for _, ours in both])
+            if not printed:
+                continue
+            columns = list(zip(printed, found, strict=True))
+            best = sum(paper.index(min(paper)) == ours.index(min(ours)) for paper, ours in columns)
+            pairs = [
+                (paper[i] - paper[j]) * (ours[i] - ours[j]) > 0
+                for paper, ours in columns
+                for i, j in combinations(range(len(paper)), 2)
+            ]
+            name = f"{group}: the" if group else "The"
+            said.append(
+                f"{name} same row is best in {best} of {len(columns)} columns, and {sum(pairs)} of {len(pairs)} pairs "
+                "of rows are in the printed order."
+            )
+        return said
+
+
+def _cell(columns: Sequence[Any], rows: Mapping[str, Sequence[Any]], row: str, column: str) -> Number:
+    heads = [heading(each) for each in columns]
+    return rows[row][heads.index(column)] if row in rows and column in heads else None

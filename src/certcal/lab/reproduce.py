@@ -1,0 +1,381 @@
+"""Reproduce a table or figure of a paper: run its plan, and put what comes out beside what is printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from certcal._base.checks import InputError
+from certcal._base.files import write_together
+from certcal._base.progress import SILENT, Progress
+from certcal._base.signature import Option, Range, Takes, verb
+from certcal._base.text import counted
+from certcal.lab.plans import MODULES
+from certcal.lab.plans.cost import WorkCost, cost_columns, cost_of
+from certcal.lab.plans.jobs import JobContext, all_jobs, result_of, run_jobs
+from certcal.lab.plans.outcome import MISSING, ComparedTable, Outcome
+from certcal.lab.plans.plan import OF_GROUP, PaperPlan, open_plan, plan_names
+from certcal.report.document import Column, Figures, Heading, Table
+from certcal.result import NUMBERS, PAGE, PICTURES, TEXT, Result
+
+if TYPE_CHECKING:
+    from certcal.engines import Engine
+    from certcal.report.charts import Chart
+
+MARKUP = (".md", ".tex")
+_PART = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+_NOT_THE_PAPERS = "These are not the paper's numbers: {why}. Order and pattern can be compared, differences cannot."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlanList(Result):
+    """The tables and figures that there are plans for."""
+
+    question: ClassVar[str] = "Which tables and figures can be reproduced?"
+    forms: ClassVar[Sequence[str]] = (*PAGE, *TEXT, *NUMBERS)
+
+    plans: tuple[PaperPlan, ...]
+    """The plans, by paper."""
+
+    def __repr__(self) -> str:
+        return f"<PlanList: {counted(len(self.plans), 'plan')}>"
+
+    def answer(self) -> Sequence[str]:
+        """How many there are, and how to run one."""
+        return [f"There are {len(self.plans)} plans. A name runs one; a dry run says what it takes."]
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per plan."""
+        return {
+            "plan": [plan.name for plan in self.plans],
+            "in the paper": [plan.place for plan in self.plans],
+            "needs": ["; ".join(plan.needs.values()) or "nothing" for plan in self.plans],
+            "the paper's cost": [plan.cost or "seconds" for plan in self.plans],
+        }
+
+    def contents(self) -> dict[str, Any]:
+        """Every plan with all its fields."""
+        return {"plans": [plan.to_plain() for plan in self.plans]}
+
+    def parts(self) -> Mapping[str, Any]:
+        """The list."""
+        return {"Plans": {name: list(values) for name, values in self.columns().items()}}
+
+
+def list_plans() -> PlanList:
+    """All plans that come with the library.
+
+    Examples
+    --------
+    >>> from certcal.lab.reproduce import list_plans
+    >>> "cc-table7" in [plan.name for plan in list_plans().plans]
+    True
+    """
+    return PlanList(tuple(open_plan(name) for name in plan_names()))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reproduction(Result):
+    """A table or figure of a paper, as printed and as it came out here."""
+
+    question: ClassVar[str] = "Does the table come out as printed?"
+    forms: ClassVar[Sequence[str]] = (*PAGE, *MARKUP, *TEXT, *PICTURES, *NUMBERS)
+
+    plan: Any
+    """The plan that was run, with its scale and changes."""
+    tables: tuple[ComparedTable, ...]
+    charts: tuple[Chart, ...]
+    notes: tuple[str, ...]
+    """Tables beside the printed ones, figures, and what is to be said about them."""
+    cost: tuple[WorkCost, ...]
+    """Jobs and passes by kind of work."""
+    done: int
+    failures: tuple[str, ...] = ()
+    """How many jobs are done, and why others failed."""
+    ran: bool = True
+    """False for a dry run."""
+
+    def __repr__(self) -> str:
+        return f"<Reproduction of {self.plan.name}: {self.done:,} of {counted(self.jobs, 'job')} done>"
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs."""
+        return sum(each.jobs for each in self.cost)
+
+    @property
+    def source(self) -> str:
+        """The plan."""
+        return self.plan.name
+
+    @property
+    def description(self) -> str:
+        """What it is in the paper."""
+        return f"{self.plan.place}: {self.plan.title}"
+
+    def answer(self) -> Sequence[str]:
+        """How far it got, and whether numbers can be compared."""
+        plan = self.plan
+        if not self.ran:
+            return [f"{plan.place} takes {counted(self.jobs, 'job')}, of which {self.done:,} are done."]
+        said = [] if self.done == self.jobs else [f"{self.done:,} of {self.jobs:,} jobs are done."]
+        if not plan.as_printed:
+            changed = ", ".join(f"{name} = {value}" for name, value in plan.changes.items())
+            why = [f"scale {plan.scale:g}"] if plan.scale != 1 else []
+            return [*said, _NOT_THE_PAPERS.format(why="; ".join([*why, *([changed] if changed else [])]))]
+        largest = max(
+            (cell for table in self.tables for cell in table.cells() if cell.difference is not None),
+            key=lambda cell: abs(cell.difference or 0.0),
+            default=None,
+        )
+        if largest is None:
+            return [*said, "Nothing is printed as a number that this could be compared with."]
+        where = f"{largest.row.replace(OF_GROUP, ', ')} at {largest.column}"
+        return [*said, f"The largest difference from the printed numbers is {largest.difference:+.2f}, {where}."]
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per cell of the tables."""
+        cells = [(table.ours.name, cell) for table in self.tables for cell in table.cells()]
+        return {
+            "table": [name for name, _ in cells],
+            **{name: [getattr(cell, name) for _, cell in cells] for name in ("row", "column", "paper", "ours")},
+            "difference": [cell.difference for _, cell in cells],
+        }
+
+    def contents(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "plan": self.plan.to_plain(),
+            "as_printed": self.plan.as_printed,
+            "tables": [
+                {"name": table.ours.name, "cells": [cell._asdict() for cell in table.cells()]} for table in self.tables
+            ],
+            "pattern": [sentence for table in self.tables for sentence in table.pattern()],
+            "notes": list(self.notes),
+            "jobs": {"all": self.jobs, "done": self.done, "failures": list(self.failures)},
+            "cost": cost_columns(self.cost),
+        }
+
+    def parts(self) -> Mapping[str, Any]:
+        """Tables, figures, the comparison of patterns, and jobs."""
+        pattern = [sentence for table in self.tables for sentence in table.pattern()]
+        shown = [document_table(table, self.plan.place) for table in self.tables] if self.ran else []
+        return {
+            "Paper and here": shown or None,
+            "Figures": Figures(self.charts) if self.charts else None,
+            "Order and pattern": pattern or None,
+            "Failed": [*self.failures] or None,
+            "Jobs": cost_columns(self.cost),
+        }
+
+    def appendix(self) -> Mapping[str, Any]:
+        """The plan."""
+        plan = self.plan
+        facts = {"plan": plan.name, "scale": f"{plan.scale:g}", "needs": "; ".join(plan.needs.values()) or "nothing"}
+        facts |= {"in the paper it took": plan.cost or MISSING, "differs from the paper": plan.differs or MISSING}
+        facts |= {f"changed: {name}": str(value) for name, value in plan.changes.items()}
+        return {"Plan": facts}
+
+    def to_bytes(self, form: str, **options: Any) -> bytes:
+        """The content of a file; tables also as Markdown and LaTeX."""
+        if form not in MARKUP:
+            return super().to_bytes(form, **options)
+        return (markdown(self) if form == ".md" else latex(self)).encode()
+
+    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write page, Markdown, LaTeX, numbers and, if there are charts, figures into a folder, over older ones."""
+        from importlib.util import find_spec
+
+        drawn = (".svg",) if self.charts and find_spec("matplotlib") else ()
+        tables = (".md", ".tex", ".csv") if self.tables else (".md",)
+        place = Path(folder)
+        files = {place / f"{self.plan.name}{form}": form for form in (".html", *tables, ".json", *drawn)}
+        write_together({path: self.to_bytes(form) for path, form in files.items()}, force=True)
+        return list(files)
+
+
+def document_table(table: ComparedTable, caption: str) -> Table:
+    """A table as a block of a report."""
+    rows: list[Any] = []
+    for group, own in table.groups().items():
+        rows += [Heading(group)] if group else []
+        names = [row.partition(OF_GROUP)[2] or row for row in own]
+        rows += [
+            [name, *(table.text(row, column) for column in table.columns())]
+            for name, row in zip(names, own, strict=True)
+        ]
+    heads = [Column(table.ours.corner), *(Column(each) for each in table.columns())]
+    return Table(heads, rows, f"{caption}: {_legend(table)}", fit="split")
+
+
+def _legend(table: ComparedTable) -> str:
+    if table.paper is None:
+        return "here"
+    return "paper / here / difference" if table.as_printed else "paper / here"
+
+
+def _grid(table: ComparedTable) -> list[list[str]]:
+    """Head and rows of a table as texts."""
+    columns = table.columns()
+    body = [[row.replace(OF_GROUP, ", "), *(table.text(row, column) for column in columns)] for row in table.rows()]
+    return [[table.ours.corner, *columns], *body]
+
+
+def markdown(found: Reproduction) -> str:
+    """A section of a page of results: what was run, and the tables."""
+    plan = found.plan
+    lines = [f"## {plan.place}", "", f"{plan.title} (`{plan.name}`). {' '.join(found.answer())}", ""]
+    for table in found.tables:
+        head, *rows = _grid(table)
+        lines += [f"{_legend(table).capitalize()}:", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+        lines += [f"| {' | '.join(row)} |" for row in rows]
+        lines += ["", *table.pattern(), ""]
+    lines += [f"![{chart.title}]({plan.name}.svg)" for chart in found.charts[:1]]
+    lines += [*found.notes, *(f"Failed: {each}" for each in found.failures)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+_TEX = {"%": r"\%", "&": r"\&", "#": r"\#", "_": r"\_", "−": "$-$", "–": "--", "±": r"$\pm$", "≤": r"$\le$"}
+_GREEK = {"σ": r"$\sigma$", "ε": r"$\epsilon$", "η": r"$\eta$", "ω": r"$\omega$", "ŷ": r"$\hat y$"}
+
+
+def latex(found: Reproduction) -> str:
+    """The tables for a paper."""
+
+    def cell(text: str) -> str:
+        return "".join({**_TEX, **_GREEK}.get(letter, letter) for letter in text)
+
+    lines: list[str] = []
+    for table in found.tables:
+        head, *rows = _grid(table)
+        lines += [
+            f"% {found.plan.name}: {_legend(table)}",
+            rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
+            r"\hline",
+        ]
+        lines += [rf"{' & '.join(map(cell, head))} \\", r"\hline"]
+        lines += [rf"{' & '.join(map(cell, row))} \\" for row in rows]
+        lines += [r"\hline", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+@verb()
+def reproduce(
+    plan: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    scale: Annotated[float, Range(0, 1)] = 1.0,
+    changes: Mapping[str, Any] | None = None,
+    data: str | Mapping[str, str] | None = None,
+    checkpoints: Annotated[str | None, Takes("file"), Option(metavar="FOLDER")] = None,
+    logs: Annotated[str | None, Takes("file"), Option(metavar="FOLDER")] = None,
+    device: Annotated[str, Takes("text"), Option(metavar="D[,D...]")] = "auto",
+    part: Annotated[str | None, Takes("text"), Option(metavar="I/N")] = None,
+    dry_run: bool = False,
+    probe: Annotated[float, Range(0, 3600), Option(metavar="SECONDS")] = 10.0,
+    workers: int = 1,
+    engine: Engine | None = None,
+    progress: Progress = SILENT,
+) -> Reproduction:
+    """Run the plan of a table or figure, and compare what comes out with what is printed.
+
+    Jobs (train, sample, certify, …) are kept in ``out/jobs`` with their state: the same call resumes, and plans that
+    need the same job share it. A job that fails does not stop the others; the next call tries it again.
+
+    Parameters
+    ----------
+    plan
+        Name of a plan, see :func:`certcal.lab.reproduce.list_plans`, or a TOML file.
+    out
+        Folder for jobs; needed unless this is a dry run.
+    scale
+        Shrink samples, epochs, draws and grids to this share, down to what a plan declares.
+    changes
+        Other values for fields of the plan by their dotted names, as in ``{"network.name": "resnet20"}``.
+    data
+        Where the data are, or a folder for each data set by name.
+    checkpoints
+        Folder of published checkpoints; without it networks are trained.
+    logs
+        Folder of published logs.
+    device
+        Where to compute: auto, cpu, cuda, …; several with commas have a job each.
+    part
+        Do the I-th of N parts of the jobs, for job arrays. All parts write into one folder.
+    dry_run
+        Only say how many jobs and passes there are, and how long they would take.
+    probe
+        Seconds for which a dry run tries each network to know its speed; 0 for none.
+    workers, engine
+        Processes on this machine, or where jobs run instead; see :mod:`certcal.engines`.
+    progress
+        Where to report how far the work is.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> found = certcal.reproduce("cc-table7", dry_run=True, probe=0)
+    >>> found.jobs, found.plan.published["table"].rows["ACCE | AT"][0]
+    (693, 11.44)
+    """
+    given = {name: value for name, value in (("checkpoints", checkpoints), ("logs", logs)) if value is not None}
+    if isinstance(data, Mapping):
+        given |= {f"data {name}": str(folder) for name, folder in data.items()}
+    elif data is not None:
+        given["data"] = os.fspath(data)
+    opened = open_plan(plan, changes, scale, given)
+    kind = MODULES[opened.kind]()
+    progress.stage("planning")
+    jobs = all_jobs(kind.jobs(opened))
+    shares = _part(part)
+    devices = [each.strip() for each in device.split(",")]
+    if out is None and not dry_run:
+        raise InputError("there is no folder for the jobs", argument="out", remedy="give one, or make it a dry run")
+    place = Path("." if out is None else out) / "jobs"
+    failures: list[str] = []
+    if not dry_run:
+        failures = run_jobs(
+            jobs,
+            JobContext(place, given, devices[0], time.time()),
+            part=shares,
+            engine=_engine(engine, workers, devices),
+            devices=devices,
+            progress=progress,
+        )
+    results = {job.fingerprint: value for job in jobs if (value := result_of(job, place)) is not None}
+    if dry_run:
+        progress.stage("trying the networks")
+    cost = cost_of(jobs, devices[0], probe if dry_run else 0.0)
+    made: Outcome = Outcome([]) if dry_run else kind.outcome(opened, results)
+    tables = [ComparedTable(each, opened.published.get(each.name), opened.as_printed) for each in made.tables]
+    return Reproduction(
+        opened,
+        tuple(tables),
+        tuple(made.charts),
+        tuple(made.notes),
+        tuple(cost),
+        len(results),
+        tuple(failures),
+        not dry_run,
+    )
+
+
+def _part(part: str | None) -> tuple[int, int]:
+    if part is None:
+        return 1, 1
+    found = _PART.fullmatch(part.strip())
+    if found is None or int(found[1]) > int(found[2]):
+        raise InputError(f"{part!r} is no part", argument="part", remedy="give such as 2/8, the second of eight")
+    return int(found[1]), int(found[2])
+
+
+def _engine(engine: Any, workers: int, devices: Sequence[str]) -> Any:
+    from certcal.engines import LocalProcesses
+
+    count = max(workers, len(devices))
+    return engine if engine is not None or count == 1 else LocalProcesses(count)

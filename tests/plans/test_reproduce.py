@@ -1,0 +1,104 @@
+"""``certcal.reproduce``: plans as data, jobs with a state on disk, and tables beside the printed ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import certcal
+from certcal import InputError
+from certcal.lab.plans.outcome import ComparedTable, OurTable
+from certcal.lab.plans.plan import PublishedTable, open_plan
+
+TINY: dict[str, Any] = {"data.name": "digits", "network.name": "mlp"}
+SMALLEST = 1e-6
+FEW: dict[str, Any] = {**TINY, "methods": []}
+
+
+@pytest.fixture(scope="session")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all plans keep their jobs, which they share."""
+    return tmp_path_factory.mktemp("reproduced")
+
+
+def test_a_plan_runs_resumes_and_writes_its_table_in_every_form(out: Path) -> None:
+    found = certcal.reproduce("cc-table7", out=out, changes=TINY, scale=SMALLEST, device="cpu")
+    assert (found.done, found.failures) == (found.jobs, ())
+    cell = found.tables[0].cell("ACCE | AT", "0.05")
+    assert (cell.paper, cell.difference) == (11.44, None)
+    assert isinstance(cell.ours, float)
+    written = {path.suffix: path.read_text("utf-8") for path in found.write(out)}
+    assert set(written) == {".html", ".md", ".tex", ".csv", ".json"}
+    assert all("11.44" in text for text in written.values())
+    assert "not the paper's numbers" in written[".md"]
+    jobs = sorted((out / "jobs").iterdir())
+    before = {path: path.stat().st_mtime_ns for each in jobs for path in each.rglob("done.json")}
+    again = certcal.reproduce("cc-table7", out=out, changes=TINY, scale=SMALLEST, device="cpu")
+    assert again.to_dict()["tables"] == found.to_dict()["tables"]
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_the_published_grid_is_what_a_full_plan_trains() -> None:
+    found = certcal.reproduce("cc-table7", dry_run=True, probe=0)
+    counts = {each.work: each.jobs for each in found.cost}
+    # Seven baselines, sixteen models of each by each of two methods (appendix I.3).
+    assert counts == {"train": 7 + 7 * 2 * 16, "sample": 231, "certify": 231}
+    sampled = next(each for each in found.cost if each.work == "sample")
+    assert sampled.forward == 231 * 500 * (100_000 + 100)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sampel.n": 3}, "sampel is no field of a plan of kind certified; did you mean 'sample'?"),
+        ({"sample.n": "many"}, "cc-table7: sample.n: expected int, got str"),
+        ({"baselines.0.sigm": 3}, "baselines.0.sigm is no field"),
+        ({"baselines.9.sigma": 3}, "the plan has no field baselines.9.sigma"),
+        ({"kind": "unknown"}, "kind is 'unknown', which is none"),
+        ({"layout": "unknown"}, "layout is 'unknown'"),
+    ],
+)
+def test_a_wrong_field_is_named(changes: dict[str, Any], words: str, out: Path) -> None:
+    with pytest.raises(InputError, match=words.replace("?", r"\?").replace(".", r"\.")):
+        certcal.reproduce("cc-table7", changes={**TINY, **changes}, scale=SMALLEST, out=out, device="cpu")
+
+
+def test_unknown_plans_parts_and_missing_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="did you mean 'cc-table7'"):
+        certcal.reproduce("cc-tabel7", dry_run=True)
+    with pytest.raises(InputError, match="there is no folder for the jobs"):
+        certcal.reproduce("cc-table7")
+    with pytest.raises(InputError, match="'3/2' is no part"):
+        certcal.reproduce("cc-table7", part="3/2", dry_run=True, probe=0)
+    (tmp_path / "mine.toml").write_text('base = "cc-table7"\n[published.table.rows]\nCA = [1.0]\n')
+    with pytest.raises(InputError, match="CA has 1 cells, and there are 5 columns"):
+        open_plan(tmp_path / "mine.toml")
+
+
+def test_parts_share_one_folder_and_together_do_everything(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"changes": FEW, "scale": SMALLEST, "out": tmp_path, "device": "cpu"}
+    first = certcal.reproduce("cc-table7", part="1/2", **settings)
+    second = certcal.reproduce("cc-table7", part="2/2", **settings)
+    assert first.done < second.done == second.jobs
+
+
+def test_a_job_that_fails_is_named_and_the_others_are_done(tmp_path: Path) -> None:
+    broken = {**FEW, "certify.confidence": "unknown"}
+    found = certcal.reproduce("cc-table7", changes=broken, scale=SMALLEST, out=tmp_path, device="cpu")
+    assert found.done == found.jobs - 2
+    assert all("certify" in each and "unknown" in each for each in found.failures)
+    assert found.tables[0].cell("CBS | AT", "0.05").ours == "–"
+
+
+def test_differences_are_shown_where_the_experiment_is_the_papers_and_patterns_anywhere() -> None:
+    paper = PublishedTable([1.0, 2.0], {"A | x": [1.0, 5.0], "A | y": [2.0, 3.0], "B": ["–", 1.0]})
+    ours = OurTable("table", [1.0, 2.0], {"A | x": [1.5, 2.0], "A | y": [2.5, 4.0], "B": ["–", 2.0]})
+    same = ComparedTable(ours, paper, as_printed=True)
+    assert (same.text("A | x", "1"), same.text("B", "1")) == ("1.00 / 1.50 / +0.50", "– / –")
+    other = ComparedTable(ours, paper)
+    assert other.text("A | x", "1") == "1.00 / 1.50"
+    assert other.pattern() == [
+        "A: the same row is best in 1 of 2 columns, and 1 of 2 pairs of rows are in the printed order."
+    ]
