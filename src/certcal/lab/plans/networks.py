@@ -44,7 +44,7 @@ def facts_of(data: str) -> DataFacts:
         return DATA_SETS[data]
     from certcal.data import open_inputs
 
-    train, test = (open_inputs(data, part=part).inputs for part in ("train", "test"))
+    train, test = (open_inputs(data, split=split).inputs for split in ("train", "test"))
     return DataFacts(tuple(train.inputs.shape[1:]), _classes(train), len(train), len(test))
 
 
@@ -115,7 +115,7 @@ def train(
     from certcal.lab.training import Recipe
     from certcal.models.networks import by_name
 
-    inputs = open_inputs(context.source_of(data), part="train", **_PREPARED.get(data, {})).inputs
+    inputs = open_inputs(context.source_of(data), split="train", **_PREPARED.get(data, {})).inputs
     inputs = inputs if limit is None else inputs.subset(limit=min(limit, len(inputs)))
     chosen = Recipe.from_dict({**recipe, "batch": min(recipe["batch"], len(inputs))})
     others = {name: value for name, value in network.items() if name != "name" and value is not None}
@@ -149,7 +149,7 @@ def sample(
     from certcal.data import open_inputs
     from certcal.verbs.sample import sample as verb
 
-    inputs = open_inputs(context.source_of(data), part="test", every=every, **_PREPARED.get(data, {})).inputs
+    inputs = open_inputs(context.source_of(data), split="test", every=every, **_PREPARED.get(data, {})).inputs
     weights = _weights(context, model)
     alone = weights.name == "model.safetensors"  # which says what network it is of
     run = verb(
