@@ -188,6 +188,7 @@ def test_what_came_through_standard_input_is_gone_when_a_signal_has_ended_the_co
     # The signal comes while the table is being kept, at a known point: when its first part has been read.
     code = (
         "import os, signal, sys\n"
+        f"signal.signal(signal.{name}, signal.SIG_DFL)\n"  # or else it is ignored where the tests run under nohup
         "class Slow:\n"
         "    closed = False\n"
         "    def read(self, size):\n"
@@ -208,7 +209,7 @@ def test_what_came_through_standard_input_is_gone_when_a_signal_has_ended_the_co
 def on_a_terminal(loaded, arguments, environment, patience="2.0"):
     """What a command writes to a terminal, standard output and error together."""
     controller, terminal = pty.openpty()
-    patient = f"import certcal.cli.progress as p; p.Waiting.__init__.__defaults__ = (None, {patience});"
+    patient = f"import certcal._base.waiting as p; p.Waiting.__init__.__defaults__ = (None, {patience});"
     surroundings = {**os.environ, "TERM": "xterm-256color"} | environment
     loaded.start(called(*arguments, before=patient), terminal, terminal, surroundings)
     os.close(terminal)
@@ -230,7 +231,7 @@ def on_a_terminal(loaded, arguments, environment, patience="2.0"):
 
 
 def test_a_log_of_long_work_has_plain_lines_and_no_control_characters(scores, loaded):
-    often = "import certcal.cli.progress as p; p.APART_SECONDS = p.LIFE_SECONDS = 0.0;"
+    often = "import certcal._base.waiting as p; p.APART_SECONDS = p.LIFE_SECONDS = 0.0;"
     arguments = ["measure", scores, "--metric", "ece", "--by", "site"]
     code, out, err = loaded.run(called(*arguments, before=often), dict(os.environ))
     assert code == 0
@@ -267,6 +268,6 @@ def test_progress_appears_on_a_terminal_and_disappears(scores, loaded):
 
 
 def test_progress_never_appears_in_a_log(scores, loaded):
-    at_once = "import certcal.cli.progress as p; p.Waiting.__init__.__defaults__ = (None, 0.0);"
+    at_once = "import certcal._base.waiting as p; p.Waiting.__init__.__defaults__ = (None, 0.0);"
     code, _, err = loaded.run(called("measure", scores, "--metric", "ece", before=at_once), dict(os.environ))
     assert (code, err) == (0, "")

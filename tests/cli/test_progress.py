@@ -5,9 +5,14 @@ from __future__ import annotations
 import io
 
 import click
+import pytest
 
+import certcal
+from certcal import InputError
+from certcal._base.progress import watching
+from certcal._base.waiting import REDRAW_SECONDS, Waiting, _NotebookLine
 from certcal.cli.errors import run
-from certcal.cli.progress import Waiting, be_quiet, tell
+from certcal.cli.progress import be_quiet, tell
 
 
 class Terminal(io.StringIO):
@@ -51,8 +56,8 @@ def test_nothing_is_shown_after_the_work_is_done():
 
 def test_counted_steps_show_their_rate_and_the_time_left():
     stream = Terminal()
-    with Waiting(stream, patience=1e6, counted="draws") as waiting:
-        waiting.stage("drawing", 1_000_000, 400_000)
+    with Waiting(stream, patience=1e6) as waiting:
+        waiting.stage("drawing", 1_000_000, 400_000, "draws")
         waiting._show()
         waiting.advance(100_000)
         assert waiting._bar.tasks[0].completed == 500_000
@@ -85,11 +90,11 @@ class Clock:
         return self.now
 
 
-def logged(step, seconds, total=1_000_000, counted="draws", done=0):
+def logged(step, seconds, total=1_000_000, done=0):
     """The lines that a log gets of steps that take so many seconds each."""
     stream, clock = io.StringIO(), Clock()
-    with Waiting(stream, counted=counted, clock=clock) as waiting:
-        waiting.stage("drawing", total, done)
+    with Waiting(stream, clock=clock) as waiting:
+        waiting.stage("drawing", total, done, "draws")
         for _ in range(done, total, step):
             clock.now += seconds
             waiting.advance(step)
@@ -134,21 +139,68 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_work():
     assert waiting._total is None
 
 
+def test_a_notebook_has_one_line_that_is_gone_at_the_end():
+    shown, clock = [], Clock()
+
+    class Handle:
+        def update(self, data, raw):
+            assert raw
+            shown.append(data["text/plain"])
+
+    def display(data, raw, display_id):
+        assert raw
+        assert display_id
+        shown.append(data["text/plain"])
+        return Handle()
+
+    line = _NotebookLine(display, patience=2.0, clock=clock)
+    line.stage("reading")
+    assert shown == []
+    clock.now = 2.0
+    line.stage("drawing", 1000, unit="draws")
+    clock.now += REDRAW_SECONDS / 2
+    line.advance(100)
+    clock.now += REDRAW_SECONDS / 2
+    line.advance(100)
+    assert shown == ["drawing: 0 of 1,000 draws", "drawing: 200 of 1,000 draws, about 2 s left"]
+    line.close()
+    assert shown[-1] == ""
+
+
 def test_a_quiet_command_shows_no_progress_anywhere():
-    for stream in (io.StringIO(), Terminal()):
-        clock = Clock()
+    seen = []
 
-        @click.command()
-        @click.option("--quiet", is_flag=True, expose_value=False, callback=be_quiet)
-        def command(stream=stream, clock=clock):
-            with Waiting(stream, patience=0.0, clock=clock) as waiting:
-                waiting.stage("drawing", 10)
-                clock.now += 1000
-                waiting.advance(5)
-            tell("wrote a file")
+    @click.command()
+    @click.option("--quiet", is_flag=True, expose_value=False, callback=be_quiet)
+    def command():
+        with watching(True) as waiting:
+            seen.append(type(waiting).__name__)
+        tell("wrote a file")
 
-        assert run(command, ["--quiet"]) == 0
-        assert stream.getvalue() == ""
+    assert run(command, ["--quiet"]) == 0
+    assert run(command, []) == 0
+    assert seen == ["Silent", "_Log"]
+
+
+TABLE = {"confidence": [0.9, 0.8, 0.6, 0.3], "correct": [1, 1, 0, 0]}
+
+
+def test_a_function_is_told_the_parts_of_the_work():
+    told = []
+    certcal.measure(TABLE, progress=lambda part, done, total: told.append((part, done, total)))
+    assert ("measuring", 0, 1) in told
+    assert told[-1][1:] == (1, 1)
+    for value in (True, False):
+        assert certcal.measure(TABLE, progress=value)["ece"].value == certcal.measure(TABLE)["ece"].value
+    with pytest.raises(InputError, match=r"^progress: 3 cannot be told .*; pass True, False, a function"):
+        certcal.measure(TABLE, progress=3)
+
+
+def test_what_a_verb_calls_is_silent_of_its_own():
+    with watching(True) as outer, watching(True) as inner:
+        assert (type(outer).__name__, type(inner).__name__) == ("_Log", "Silent")
+    with watching(False), watching(True) as inner:
+        assert type(inner).__name__ == "Silent"
 
 
 def test_a_quiet_command_names_no_files(certcal_command, scores, tmp_path):

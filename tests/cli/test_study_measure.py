@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 
 import pytest
 
@@ -186,21 +185,12 @@ def test_splits_are_told_apart_when_there_are_several(measured, tmp_path):
     assert [line[-6] for line in lines if len(line) >= 6 and line[-5:-3] == ["1", "0"]] == ["early", "late"]
 
 
-def test_an_interrupt_is_told_after_the_bar_has_gone(measured, monkeypatch):
-    from certcal.cli.progress import Waiting
-
-    end = Waiting.__exit__
-
-    def ended(self, *error):
-        sys.stderr.write("bar gone\n")
-        return end(self, *error)
-
+def test_an_interrupt_is_told(measured, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Waiting, "__exit__", ended)
     monkeypatch.setattr("certcal.lab.study.measure", interrupt)
-    assert measured().err.splitlines() == ["bar gone", "certcal: interrupted; nothing was measured"]
+    assert measured().err.splitlines() == ["certcal: interrupted; nothing was measured"]
 
 
 def test_models_of_different_data_under_one_name_are_told(measured, tmp_path):

@@ -20,7 +20,7 @@ class Counted:
     def __init__(self, told):
         self.told, self.done, self.total = told, 0, None
 
-    def stage(self, text, total=None, done=0):
+    def stage(self, text, total=None, done=0, unit=""):
         self.done, self.total = done, total
         if text != "looking at the files":
             self.told(done, total)

@@ -14,7 +14,7 @@ import pytest
 import certcal
 from certcal import InputError
 from certcal._base.progress import SILENT
-from certcal.cli.progress import APART_SECONDS, Waiting
+from certcal._base.waiting import APART_SECONDS, Waiting
 from certcal.data import Inputs, Parts, Rows, read_split
 from certcal.lab.train import _count_classes, _LoopProgress, samples_kept
 from certcal.lab.training import recipe
@@ -126,7 +126,7 @@ def test_a_log_says_now_and_then_where_training_is() -> None:
             return self.now
 
     stream, clock = io.StringIO(), Clock()
-    with Waiting(stream, counted="images", clock=clock) as waiting:
+    with Waiting(stream, clock=clock) as waiting:
         told: Any = _LoopProgress(waiting, 1000)
         for batch in range(1, 11):
             clock.now += APART_SECONDS

@@ -92,7 +92,7 @@ def test_progress_counts_pairs_of_radius_and_kind(counts: Counts) -> None:
     seen: list[Any] = []
 
     class Watching:
-        def stage(self, text: str, total: int | None = None, done: int = 0) -> None:
+        def stage(self, text: str, total: int | None = None, done: int = 0, unit: str = "") -> None:
             seen.append((text, total))
 
         def say(self, text: str) -> None:

@@ -41,6 +41,7 @@ import numpy as np
 
 from certcal._base.arguments import evaluate, names_wrong_types
 from certcal._base.checks import InputError, shortened
+from certcal._base.progress import watching
 from certcal._base.text import did_you_mean
 
 Given = ParamSpec("Given")
@@ -121,16 +122,6 @@ def several(value: Any) -> list[Any]:
         return list(cast("Iterable[Any]", value))
     except TypeError:
         return [value]
-
-
-def check_progress(progress: Any) -> None:
-    """Refuse what cannot be told how far work is, before any work is done."""
-    if not all(callable(getattr(progress, name, None)) for name in ("stage", "say", "advance")):
-        raise InputError(
-            f"{shortened(progress)} cannot be told how far the work is",
-            argument="progress",
-            remedy="leave it out, or pass an object with stage, say and advance",
-        )
 
 
 def check_arguments(given: Iterable[str], known: Sequence[str], roles: Sequence[str] = ()) -> None:
@@ -358,14 +349,16 @@ def verb(*, roles: Sequence[str] = ()) -> Callable[[Callable[Given, Returned]], 
                 raise _too_many(function.__name__, places, len(args))
             if not takes_others:
                 check_arguments((name for name in given if name not in places), keywords, roles)
-            if "progress" in given:
-                check_progress(given["progress"])
             for name in needed:
                 if name not in given and name not in places[: len(args)]:
                     required = [f"{each}=…" for each in needed if each in keywords]
                     remedy = f"call it as {function.__name__}({', '.join([*places, *required])})"
                     raise InputError(f"{function.__name__} was given no {name}", remedy=remedy)
-            return checked(*args, **{**defaults_of(function), **_checked_values(function, given)})
+            values = {**defaults_of(function), **_checked_values(function, given)}
+            if "progress" not in keywords:
+                return checked(*args, **values)
+            with watching(values.get("progress", True)) as progress:
+                return checked(*args, **{**values, "progress": progress})
 
         return call
 

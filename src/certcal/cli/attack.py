@@ -71,7 +71,6 @@ def attack(
     none.
     """
     from certcal._base.checks import InputError
-    from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files, needing_torch, refuse_inside
     from certcal.verbs.attack import refuse_saving, saved_paths
 
@@ -85,7 +84,6 @@ def attack(
         pairs = [(name, epsilon) for epsilon in asked.epsilon for name in asked.attacks]
         refuse_saving(save, saved_paths(save, pairs, inputs=save_inputs), force=output.force)
     needing_torch("attacks")
-    with Waiting(counted="inputs", wordy=True) as waiting:
-        found = verb(model, data, progress=waiting, **options)
+    found = verb(model, data, **options)
     saved = {} if save is None else found.predictions(save, inputs=save_inputs)
     output.emit(found, also=saved, folder=None if save is None else Path(save))

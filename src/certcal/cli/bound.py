@@ -92,7 +92,6 @@ def bound(
     sample size, under the assumptions listed with it. TABLE and its columns are those of certcal measure; the samples
     must not have been used to train, choose or recalibrate the classifier.
     """
-    from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run
     from certcal.verbs.bound import where as band
 
@@ -114,8 +113,7 @@ def bound(
             raise InputError("--where is for all samples; leave --by out")
         output.emit(band(table, columns=columns, **given))
         return
-    with Waiting() as waiting:
-        found = verb(table, by=by, columns=columns, progress=waiting, **given)
+    found = verb(table, by=by, columns=columns, **given)
     output.emit(found)
 
 
@@ -131,7 +129,7 @@ def _plan(
     plan_error: float | None,
     plan_power: float | None,
 ) -> None:
-    from certcal.cli.progress import Waiting
+    from certcal._base.progress import watching
     from certcal.verbs.bound import plan as verb
 
     if output.files or is_mlflow_asked():
@@ -142,7 +140,7 @@ def _plan(
         raise InputError("--plan is for the direct form; leave --form out")
     chosen: dict[str, Any] = {name: getattr(settings, name) for name in ("delta", "bins", "seed")}
     chosen |= {"error": plan_error or 0.0, "power": 0.9 if plan_power is None else plan_power, "method": plan_for}
-    with Waiting() as waiting:
+    with watching(True) as waiting:
         waiting.stage("simulating")
         found = verb(plan, table, columns=columns, **chosen)
     lines = [found.sentence[:1].upper() + found.sentence[1:], "", f"{'samples':>10}  typical bound  chance"]

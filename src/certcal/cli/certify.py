@@ -58,7 +58,6 @@ def certify(
     every choice of confidences inside the intervals: it is computed exactly, and rounded in the safe direction.
     """
     from certcal._base.checks import InputError
-    from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing
 
     columns = {**pop_columns(options, ROLES), "radius": radius_column}
@@ -70,8 +69,7 @@ def certify(
     tables = [each for each in output.paths if each.suffix.lower() == INTERVALS]
     if tables and len(asked.confidence) > 1:
         raise InputError(f"-o {tables[0]} needs one kind of certificate; choose it with --confidence")
-    with Waiting() as waiting:
-        found = verb(path, by=by, columns=columns, progress=waiting, **options)
+    found = verb(path, by=by, columns=columns, **options)
     output.emit(found, sources=[path] if data is None else [path, data], **_images(found, data))
 
 

@@ -34,8 +34,6 @@ def choose(models: tuple[str, ...], output: Output, **options: Any) -> None:
     Also says which models are Pareto-optimal, how the numbers correlate over models, and what is certified of samples
     that are certified at all radii.
     """
-    from certcal.cli.progress import Waiting
-
     named = family_names(models)
     if named is None:
         raise InputError(f"{models[0]} has no method; write METHOD=RUN")
@@ -43,6 +41,5 @@ def choose(models: tuple[str, ...], output: Output, **options: Any) -> None:
     families: dict[str, list[str]] = {}
     for method, path in named:
         families.setdefault(method, []).append(path)
-    with Waiting() as waiting:
-        found = verb(families, progress=waiting, **options)
+    found = verb(families, **options)
     output.emit(found)

@@ -93,8 +93,6 @@ def compare(sources: tuple[str, ...], output: Output, **options: Any) -> None:
     sigma and by their best over sigma: certified accuracy, the distribution of p_A, other sampling budgets, which
     method dominates which, and what is certified of the confidences.
     """
-    from certcal.cli.progress import Waiting
-
     families = family_names(sources)
     output.check(*(sources if families is None else [path for _, path in families]))
     named: dict[str, list[str]] = {}
@@ -104,8 +102,7 @@ def compare(sources: tuple[str, ...], output: Output, **options: Any) -> None:
     _refuse_stray(of_tables)
     chosen = {name: options[name] for name in (_OF_TABLES if of_tables else _OF_RUNS)}
     given: list[Any] = [named] if named else list(sources)
-    with Waiting() as waiting:
-        found: Result = verb(*given, **chosen, progress=waiting)
+    found: Result = verb(*given, **chosen)
     output.emit(found)
 
 

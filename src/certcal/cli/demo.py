@@ -59,7 +59,7 @@ def demo(no_page: bool, keep: str | None, output: Output) -> None:
     The page and the files are those of the certified network. The page is certcal-demo.html in this folder, or the
     next free name; with --json there is none unless -o asks for it.
     """
-    from certcal.cli.progress import Waiting
+    from certcal._base.progress import watching
 
     named = [name for name in output.files if name.lower().endswith(".html")]
     if no_page and named:
@@ -70,7 +70,7 @@ def demo(no_page: bool, keep: str | None, output: Output) -> None:
     if find_spec("sklearn") is None and keep is None:
         _measure_table(output)
     else:
-        with Waiting(counted="draws") as waiting:
+        with watching(True) as waiting:
             measured, attacked, certified, recalibrated, images = _try_digits(keep, waiting)
         _print_headline(measured, output)
         _print_headline(attacked, output)

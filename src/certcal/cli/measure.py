@@ -41,12 +41,10 @@ def measure(table: str, no_intervals: bool, output: Output, **options: Any) -> N
     a binary score with an outcome, a confidence with whether it was correct (or with a prediction and a label), or
     probabilities or logits per class with a label. Options name other columns.
     """
-    from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run
 
     refuse_run(table)
     output.check(table)
     options |= {"bootstrap": 0} if no_intervals else {}
-    with Waiting() as waiting:
-        found = verb(table, progress=waiting, **options)
+    found = verb(table, **options)
     output.emit(found)

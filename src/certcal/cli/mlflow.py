@@ -15,8 +15,9 @@ from typing import Any
 import click
 
 from certcal._base.checks import InputError
+from certcal._base.progress import watching
 from certcal.cli.options import OUTPUT, option
-from certcal.cli.progress import Waiting, is_quiet, tell
+from certcal.cli.progress import is_quiet, tell
 
 _ASKED = "certcal.mlflow"
 _SECRET = re.compile(r"//[^/@\s]*@")
@@ -51,7 +52,7 @@ def log_if_asked(results: Any, paths: Iterable[Path]) -> None:
     if not is_mlflow_asked():
         return
     prefix = "_".join(click.get_current_context().command_path.split()[1:]) + "/"
-    with Waiting() as waiting:
+    with watching(True) as waiting:
         waiting.stage("logging to MLflow")
         logged = _log_quietly(results, prefix, paths)
     what = f"{len(logged.metrics)} numbers" if logged.metrics else "the table"

@@ -67,8 +67,6 @@ def fit(source: str, output: Output, **options: Any) -> None:
     for clean inputs, or in between. For a table of predictions: the usual calibrators. The columns decide which. All
     printed numbers are about samples that the map was not fitted to.
     """
-    from certcal.cli.progress import Waiting
-
     columns = _certificate(source, options)
     if options["fit_on_all"]:
         output.endings = (".json",)
@@ -76,8 +74,7 @@ def fit(source: str, output: Output, **options: Any) -> None:
     picture = next((path for path in output.paths if path.suffix.lower() in PICTURES), None)
     if picture is not None and not has_figure(source, columns, **options):
         raise InputError(f"-o {picture}: a map of all classes has no figure; write a page (.html) or numbers (.csv)")
-    with Waiting() as waiting:
-        found = verb(source, columns=columns, progress=waiting, **options)
+    found = verb(source, columns=columns, **options)
     output.emit(found)
 
 
@@ -98,7 +95,6 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     Predictions need no labels: without them all rows are written, in their order, and which of them the map was fitted
     to is unknown.
     """
-    from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing
 
     existing(map_file, "map")
@@ -108,8 +104,7 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     if not output.files:
         raise InputError("-o FILE is missing; say where the table goes, such as -o after.parquet")
     output.check(map_file, source)
-    with Waiting() as waiting:
-        done = apply_map(map_file, source, columns=columns, progress=waiting, **options)
+    done = apply_map(map_file, source, columns=columns, **options)
     output.emit(done, files=output.paths)
 
 

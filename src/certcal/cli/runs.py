@@ -31,9 +31,7 @@ def show(run: str, as_json: bool) -> None:
 
     Every shard is read and checked; a damaged one is named, and sampled again by the command that is shown.
     """
-    from certcal.cli.progress import Waiting
     from certcal.verbs.sample import summarize
 
-    with Waiting() as waiting:
-        found = summarize(run, progress=waiting)
+    found = summarize(run)
     Output((), as_json, (), force=False).emit(found, sources=[run])

@@ -71,7 +71,6 @@ def sample(
     a run that was interrupted; a larger -n or --limit adds to it; another model, other data or another sigma is
     refused. With --decide-radius there is no run: sampling ends when that is answered.
     """
-    from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files, refuse_inside
     from certcal.verbs.sample import summarize
 
@@ -85,8 +84,7 @@ def sample(
     level = {} if alpha is None else {"alpha": alpha}
     if radius is not None:
         output.check(*existing_files(data))
-        with Waiting(counted="samples") as waiting:
-            decisions = decide(model, data, radius=radius, progress=waiting, **level, **options)
+        decisions = decide(model, data, radius=radius, **level, **options)
         output.emit(decisions, sources=read)
         return
     if out is None:
@@ -94,12 +92,11 @@ def sample(
     if force or alpha is not None:
         raise click.UsageError(f"{'--force' if force else '--alpha'} is for --decide-radius; leave it out")
     refuse_inside("-o", out, existing_files(data))
-    with Waiting(counted="draws") as waiting:
-        try:
-            run = verb(model, data, out=out, engine=place, progress=waiting, **options)
-        except KeyboardInterrupt:
-            kept = f"what was drawn is kept in {out}, the same command resumes"
-            click.echo(f"certcal: interrupted; {kept if Path(out).is_dir() else 'nothing was drawn'}", err=True)
-            raise click.exceptions.Exit(INTERRUPTED) from None
-        found = summarize(run, progress=waiting)
+    try:
+        run = verb(model, data, out=out, engine=place, **options)
+    except KeyboardInterrupt:
+        kept = f"what was drawn is kept in {out}, the same command resumes"
+        click.echo(f"certcal: interrupted; {kept if Path(out).is_dir() else 'nothing was drawn'}", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    found = summarize(run)
     output.emit(found, sources=read)

@@ -14,7 +14,7 @@ from certcal.cli.emit import WRITTEN, Output, output_options
 from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.errors import INTERRUPTED
 from certcal.cli.options import column_options, option, pop_columns, verb_options
-from certcal.cli.progress import Waiting, tell
+from certcal.cli.progress import tell
 from certcal.lab import study as verbs
 
 SOME_FAILED = 1
@@ -84,16 +84,14 @@ def measure(
     columns = pop_columns(options, _ROLES)
     (out,) = output.files
     try:
-        with Waiting(counted="files") as waiting:
-            found = verbs.measure(
-                source,
-                out=out,
-                columns=columns,
-                engine=place,
-                force=output.force,
-                progress=waiting,
-                **options,
-            )
+        found = verbs.measure(
+            source,
+            out=out,
+            columns=columns,
+            engine=place,
+            force=output.force,
+            **options,
+        )
     except KeyboardInterrupt:  # after the bar has gone, so that the sentence has a line of its own
         kept = verbs.unfinished(out)
         said = f"what was measured is kept in {kept}, the same command resumes" if kept else "nothing was measured"
@@ -133,8 +131,7 @@ def review(table: str, output: Output, **options: Any) -> None:
     over the models.
     """
     output.check(table)
-    with Waiting() as waiting:
-        found = verbs.review(table, progress=waiting, **options)
+    found = verbs.review(table, **options)
     output.emit(found)
 
 
@@ -162,8 +159,7 @@ def search(table: str, judge: str | None, output: Output, **options: Any) -> Non
     Searching and judging by the same measurements is optimistic; the options for judging choose others.
     """
     output.check(*(path for path in (table, judge) if path is not None))
-    with Waiting() as waiting:
-        found = verbs.search(table, judge=judge, progress=waiting, **options)
+    found = verbs.search(table, judge=judge, **options)
     output.emit(found)
 
 

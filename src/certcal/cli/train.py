@@ -18,7 +18,7 @@ from certcal._base.text import distance_text, printable
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
 from certcal.cli.options import DATA, NamedChoice, option, verb_options
-from certcal.cli.progress import Waiting, tell
+from certcal.cli.progress import tell
 from certcal.lab.train import HYPERPARAMETERS
 from certcal.lab.train import train as verb
 from certcal.lab.training_methods import METHODS
@@ -172,10 +172,10 @@ def train(
         return
     if events is not None:
         _check_events(Path(events))
-    with _warnings_after_the_bar(), Waiting(counted="images", wordy=True) as waiting:
+    with _warnings_after_the_bar():
         refuse_inside("-o", out, existing_files(data))
         try:
-            found = verb(model, data, method, out=out, progress=waiting, **options, **changes)
+            found = verb(model, data, method, out=out, **options, **changes)
         except KeyboardInterrupt:
             found = None
     if found is None:

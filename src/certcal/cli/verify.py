@@ -101,7 +101,6 @@ def verify(
     layers and ReLU. In a table every column but the labels is a feature: by the model's own names, in any order, where
     it has any, else by position. Empty cells are missing values, which trees take, and stay missing.
     """
-    from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files
     from certcal.verification import InputBox
 
@@ -110,6 +109,5 @@ def verify(
     box = InputBox.of_texts(change, limits, **more) if change or limits or any(more.values()) else None
     sources = existing_files(model, *filter(None, [options["weights"]]), data)
     output.check(*sources)
-    with Waiting(counted="samples", wordy=True) as waiting:
-        found = verb(model, data, box, attack=not no_attack, progress=waiting, **options)
+    found = verb(model, data, box, attack=not no_attack, **options)
     output.emit(found)

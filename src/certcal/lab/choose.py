@@ -13,7 +13,7 @@ import numpy as np
 
 from certcal._base.checks import InputError, shortened
 from certcal._base.json import PlainValues
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, several, verb
 from certcal._base.text import counted
 from certcal.lab.logs import check_same_samples, on_common_samples
@@ -216,7 +216,7 @@ def choose(
     confidence: Literal["tangent", "tight", "bernstein", "cdf", "standard"] = "tangent",
     samples: Literal["all", "common"] = "all",
     baseline: Annotated[str | None, Takes("text"), Option(metavar="METHOD")] = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> ModelChoice:
     """Find each method's model with the best certified calibration among those that are about as accurate.
 
@@ -261,6 +261,7 @@ def choose(
     >>> found.at[0].by_error["ACT"].name, round(found.at[0].highest, 2)
     ('run 2', 1.0)
     """
+    progress = as_reporter(progress)
     given, notes = _keep_common_samples(_read_runs(models), samples)
     base = next(iter(given)) if baseline is None else baseline
     if base not in given:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from certcal._base.checks import InputError
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, verb
 from certcal._base.text import counted, distance_text, duration
 from certcal.claims import Estimate, settings_texts
@@ -242,7 +242,7 @@ def train(
     seed: Annotated[int | None, SEED] = None,
     device: Annotated[str, Takes("text"), Option(metavar="DEVICE")] = "auto",
     outputs: Literal["logits", "probabilities"] | None = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
     **changes: Any,
 ) -> Training:
     """Train a network by one of the published methods, or against an adversary or by a loss of your own.
@@ -333,6 +333,7 @@ def train(
     --------
     See :class:`Training`.
     """
+    progress = as_reporter(progress)
     asked = locals()
     from certcal.lab.training import Recipe
     from certcal.lab.training import train as run
@@ -478,7 +479,7 @@ class _LoopProgress:
         total = now.epochs * self._images
         done = round(now.share * total)
         if self._done is None:
-            self._progress.stage("training", total, done)
+            self._progress.stage("training", total, done, "images")
         else:
             self._progress.advance(done - self._done)
         self._done = done

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, defaults_of, gather, verb
 from certcal._base.text import counted
 from certcal.calibrators import (
@@ -134,7 +134,7 @@ def apply_map(
     drawn_only: bool = False,
     confidence: CertificateName | CertificateKind = "tangent",
     everything: Annotated[bool, Option("--all")] = False,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> MappedTable:
     """Apply a map to a run, to intervals or to predictions, without the samples of its fit if they are known.
 
@@ -173,6 +173,7 @@ def apply_map(
     >>> list(done.table), done.written
     (['row', 'confidence'], 2)
     """
+    progress = as_reporter(progress)
     asked = gather(ApplySettings, locals())
     saved, name = _open_map(map)
     given = source_of(data, columns, asked, defaults_of(apply_map))

@@ -14,7 +14,7 @@ from certcal._base.attack_methods import ATTACKS
 from certcal._base.checks import InputError
 from certcal._base.files import refuse_overwriting, write_together
 from certcal._base.json import PlainValues
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted, distance_text
 from certcal.claims import Estimate, round_outward
@@ -387,7 +387,7 @@ def attack(
     sigma: Annotated[float | None, Takes("positive")] = None,
     draws: Annotated[int | None, Range(1, 1 << 20)] = None,
     source: str | None = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> Attack:
     """Move the confidences of a model as far as attacks can while every predicted label stays, and measure them.
 
@@ -468,6 +468,7 @@ def attack(
     >>> [row.name for row in found]
     ['fade', 'one-step ACE']
     """
+    progress = as_reporter(progress)
     given = locals()
     asked = gather(AttackSettings, given)
     from certcal.attacks import Subject, perturb_each
@@ -499,7 +500,7 @@ def attack(
         progress.say(titles[min(finished // len(inputs), len(titles) - 1)])
         done = finished
 
-    progress.stage(titles[0], len(inputs) * len(titles))
+    progress.stage(titles[0], len(inputs) * len(titles), unit="inputs")
     found = perturb_each(subject, methods, distances, restarts=restarts, threads=threads, progress=tell)
     return Attack(
         source or model_on_data(model, network.description, opened.name),

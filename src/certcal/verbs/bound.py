@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from certcal._base.checks import MOST_CHANGE, InputError
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
@@ -226,7 +226,7 @@ def bound(
     largest_weight: Annotated[float | None, Takes("positive")] = None,
     seed: Annotated[int, SEED] = 0,
     source: str | None = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> Bounds:
     """Bound the true calibration error of the classifier behind the predictions, in every way that is allowed.
 
@@ -287,6 +287,7 @@ def bound(
     >>> [(each.name, each.bounds["binned"].delta, each.bounds["binned"].text) for each in b.groups]
     [('a', 0.025, '0.2689'), ('b', 0.025, '0.3588')]
     """
+    progress = as_reporter(progress)
     asked = gather(BoundSettings, locals())
     progress.stage("reading")
     read = data.load(columns, locals(), by)

@@ -13,7 +13,7 @@ import numpy as np
 
 from certcal._base.checks import InputError
 from certcal._base.extensions import EXTENSIONS
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, defaults_of, gather, verb
 from certcal.binning import check_edges, equal_mass_edges
 from certcal.data import ArrowStream, FrameLike, IntervalTable, read_intervals
@@ -141,7 +141,7 @@ def certify(
     together: bool = False,
     accounting: Literal["ledger", "published"] = "ledger",
     drawn_only: bool = False,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> Certification:
     """Certify the calibration of a smoothed classifier, or of any intervals of confidences.
 
@@ -218,6 +218,7 @@ def certify(
     >>> c.radii[-1], c.at().radius, c.at().claim.text
     (1.375, 0.25, '0.0322')
     """
+    progress = as_reporter(progress)
     asked = gather(CertifySettings, locals())
     if asked.compare:
         progress.stage("preparing the comparison")

@@ -11,7 +11,7 @@ import numpy as np
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate, Interval
@@ -329,9 +329,10 @@ def compare_tables(
     seed: Annotated[int, SEED] = 0,
     bounds: bool = False,
     delta: Annotated[float, Takes("failure")] = 0.05,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> ChangeComparison:
     """Compare two tables of predictions, row by row where they are about the same samples; see :func:`compare`."""
+    progress = as_reporter(progress)
     values = locals()  # a comprehension has its own
     asked = gather(ChangeSettings, values)
     progress.stage("reading")

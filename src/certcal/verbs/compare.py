@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, Protocol, 
 
 from certcal._base.checks import InputError
 from certcal._base.extensions import EXTENSIONS
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, check_arguments, defaults_of, gather, verb
 from certcal._base.text import counted
 from certcal.data import existing, log_columns, open_table
@@ -55,9 +55,10 @@ def compare_runs(
     samples: Literal["all", "common", "unpaired"] = "all",
     sigma: Annotated[float | Iterable[float], Takes("positive"), Option(metavar="S", ordered=True)] = (),
     n: Annotated[int | Iterable[int], Range(1, 10**9), Option("-n", ordered=True)] = (),
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> Comparison:
     """Compare runs and logs, or one mapping of families of them; see :func:`compare`."""
+    progress = as_reporter(progress)
     asked = gather(CompareSettings, locals())
     progress.stage("comparing")
     return EXTENSIONS["logs"]().compare_sources(sources, asked)
@@ -90,7 +91,7 @@ class CompareVerb(Protocol[OfTables, OfRuns]):
         samples: Literal["all", "common", "unpaired"] = ...,
         sigma: float | Iterable[float] = ...,
         n: int | Iterable[int] = ...,
-        progress: Progress = ...,
+        progress: ProgressLike = ...,
         **named: RunLike | Iterable[RunLike],
     ) -> Comparison: ...
 

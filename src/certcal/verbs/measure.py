@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted
 from certcal.binning import equal_width_edges, sums
@@ -301,7 +301,7 @@ def measure(
     threshold: Annotated[float | None, Takes("share")] = None,
     memory: Annotated[int | None, Takes("size", least=1, most=2**62)] = None,
     source: str | None = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> Measurement:
     """Measure the calibration of predictions: every metric that they allow, groups beside the whole, and a diagram.
 
@@ -366,6 +366,7 @@ def measure(
     ... ].value
     0.185
     """
+    progress = as_reporter(progress)
     asked = gather(MeasureSettings, locals())
     table, columns = data.read(columns, locals())
     if isinstance(table, Predictions):
@@ -390,7 +391,7 @@ def measure(
 def _at_once(
     stream: PredictionStream, settings: MeasureSettings, source: str | None, progress: Progress, largest: int | None
 ) -> Measurement:
-    progress.stage("reading", stream.rows)
+    progress.stage("reading", stream.rows, unit="rows")
     loaded = stream.load(advance=progress.advance, most=largest)
     return _measure_in_memory(PredictionData.of_table(loaded, stream.by), settings, source, progress)
 
@@ -478,7 +479,7 @@ def _measure_in_passes(
     names: list[str] = []
 
     def pieces() -> Iterator[Any]:
-        progress.stage(f"pass {next(passes)}", stream.rows)
+        progress.stage(f"pass {next(passes)}", stream.rows, unit="rows")
         for piece in stream if stream.by is None else stream.in_groups(names):
             predictions = piece[0] if isinstance(piece, tuple) else piece
             classes.add(predictions.classes)

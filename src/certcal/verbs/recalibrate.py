@@ -24,7 +24,7 @@ from typing import (
 import numpy as np
 
 from certcal._base.checks import InputError
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, defaults_of, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.calibrators import (
@@ -324,7 +324,7 @@ def recalibrate(
     drawn_only: bool = False,
     confidence: CertificateName | CertificateKind = "tangent",
     source: str | None = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> Recalibration:
     """Fit a map to one part of the samples, and judge it on the others.
 
@@ -402,6 +402,7 @@ def recalibrate(
     >>> r.apply(table).written
     100
     """
+    progress = as_reporter(progress)
     asked = gather(RecalibrateSettings, locals())
     table, columns = data.read(columns, {**locals(), "confidence": None})
     given = source_of(table, columns, asked, defaults_of(recalibrate))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from certcal._base.checks import InputError
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, verb
 from certcal._base.text import counted
 from certcal.claims import short_text
@@ -150,7 +150,7 @@ class RunSummary(Result):
 
 
 @verb()
-def summarize(run: Run | str | os.PathLike[str], *, progress: Progress = SILENT) -> RunSummary:
+def summarize(run: Run | str | os.PathLike[str], *, progress: ProgressLike = True) -> RunSummary:
     """Read and check every shard of a run.
 
     Parameters
@@ -170,6 +170,7 @@ def summarize(run: Run | str | os.PathLike[str], *, progress: Progress = SILENT)
     1.0
     >>> folder.cleanup()
     """
+    progress = as_reporter(progress)
     from certcal.data import existing
     from certcal.smoothing import Run, open_run, overview
 
@@ -202,7 +203,7 @@ def sample(
     noise_threads: Annotated[int | None, Range(0, 1024)] = None,
     workers: int = 1,
     engine: Engine | None = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> Run:
     """Sample noise around every input and count what the model says, into a folder that any certificate is made from.
 
@@ -271,6 +272,7 @@ def sample(
     [0, 1]
     >>> folder.cleanup()
     """
+    progress = as_reporter(progress)
     asked = locals()
     from certcal.smoothing import sample as draw
 
@@ -321,7 +323,7 @@ def decide(
     batch: Annotated[int, BATCH] = 500,
     device: Annotated[str, Takes("text"), Option(metavar="D")] = "auto",
     noise_threads: Annotated[int | None, Range(0, 1024)] = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> Decisions:
     """Sample each input only until it is clear whether its certified radius is above ``radius``, at most n times.
 
@@ -345,12 +347,13 @@ def decide(
     >>> certcal.decide(model, ([[1.0], [0.1]], [0, 0]), sigma=0.5, radius=0.5).decision.tolist()
     ['above', 'below']
     """
+    progress = as_reporter(progress)
     asked = locals()
     from certcal.smoothing import decide as draw
 
     opened = open_data(data, asked)
     network = open_model(model, asked, device)
-    progress.stage("deciding", len(opened.inputs))
+    progress.stage("deciding", len(opened.inputs), unit="samples")
     found = draw(
         network,
         opened.inputs,
@@ -391,7 +394,7 @@ def _report_steps(progress: Progress, stage: str | None = None) -> Callable[[int
         if before:
             progress.advance(finished - before[-1])
         elif stage:
-            progress.stage(stage, total, finished)
+            progress.stage(stage, total, finished, "draws")
         before[:] = [finished]
 
     return tell

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, gather, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate
@@ -280,7 +280,7 @@ def verify(
     closed: Literal["left", "right"] = "left",
     delta: Annotated[float, Takes("failure")] = 0.05,
     source: str | None = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> Verification:
     """Bound a model's scores over everything that its inputs may become, without noise, and certify their calibration.
 
@@ -345,6 +345,7 @@ def verify(
     >>> [line.epsilon for line in v], certcal.certify(v).radii
     ([0.5, 1.0], (0.5, 1.0))
     """
+    progress = as_reporter(progress)
     given = locals()
     asked = gather(VerifySettings, given)
     found = open_model(model, given)
@@ -358,7 +359,7 @@ def verify(
         reason = f"the label of sample {worst} is {labels[worst]}, and the model has {verifier.classes} classes"
         raise InputError(reason, argument="data", remedy="number the classes as the model does, from 0")
     changes = around.on(rows, names, columns)
-    progress.stage("verifying", len(rows) * len(asked.epsilon))
+    progress.stage("verifying", len(rows) * len(asked.epsilon), unit="samples")
     parts = [_verify_piece(verifier, changes, start, asked, progress) for start in range(0, len(rows), PIECE)]
     predicted, score = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     binary = verifier.classes == 2

@@ -20,7 +20,7 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError
 from certcal._base.durable import LOCK, make_folder, only_writer, remove_leftovers, remove_lock, write_durably
 from certcal._base.files import path_of
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, verb
 from certcal._base.text import counted
 from certcal.engines import Engine, InProcess, LocalProcesses, held
@@ -53,7 +53,7 @@ def measure(
     validation: Annotated[float, Takes("share")] = 0.2,
     seed: Annotated[int, SEED] = 0,
     kde: Annotated[Literal["gaussian", "triweight"], Option(metavar="KERNEL")] = "gaussian",
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> StudyOverview:
     """Measure many models before and after temperature scaling: one row per model, data set and split.
 
@@ -112,6 +112,7 @@ def measure(
     >>> found.table["pre_ece_15"][0] > 0, found.table["depth"].tolist()
     (np.True_, [3.0, nan])
     """
+    progress = as_reporter(progress)
     task = MeasurementTask(
         tuple(sorted(_checks.bin_counts(bins))),
         validation,
@@ -206,7 +207,7 @@ def _measure_entries(
     pieces = missing() if source.total is None else iter(list(missing()))
     busy = bool(waiting) or source.total is None  # without work no engine need be started
     done = len(entries) - len(waiting)
-    progress.stage("measuring", source.total, done)
+    progress.stage("measuring", source.total, done, "files")
     try:
         with held(engine) if busy else nullcontext(), closing(rows(engine, task, pieces)) as results:
             for work, row in results:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted
 from certcal.lab.study._designs import match_columns
@@ -157,7 +157,7 @@ def review(
     matrix: Annotated[str | Iterable[str] | None, Takes("name"), Option(metavar="COLUMN")] = None,
     unique: Annotated[Literal["published", "function", "none"], Option(metavar="RULE")] = "published",
     source: str | None = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> StudyReview:
     """Answer the seven questions of Tao et al. (2024) for the models of a table.
 
@@ -230,6 +230,7 @@ def review(
     >>> print(found.answers[4].answer.split(" (")[0])
     On data, more accurate models have a smaller ECE among all 60 models
     """
+    progress = as_reporter(progress)
     asked = gather(StudyReviewSettings, locals())
     progress.stage("reading")
     whole, name = open_study_table(table)

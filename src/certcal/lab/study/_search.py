@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, verb
 from certcal._base.text import counted
 from certcal.lab.study._benchmark import Benchmark, SearchObjective
@@ -156,7 +156,7 @@ def search(
     judge_data: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
     judge_split: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
     source: str | None = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> StudySearch:
     """Search for each objective by each method several times; what is found, in the layout of Tao et al.'s Table 1.
 
@@ -217,6 +217,7 @@ def search(
     >>> [(row.objective, row.method, row.mean["accuracy"], row.regret) for row in found.rows]
     [('accuracy', 'random', 0.9, 0.0), ('ece', 'random', 0.5, 0.0)]
     """
+    progress = as_reporter(progress)
     progress.stage("reading")
     asked: dict[str, Any] = {"space": space, "column": column, "stage": stage, "metric": metric, "bins": bins}
     benchmark, name = _benchmark(table, {**asked, "data": data, "split": split})
