@@ -75,7 +75,7 @@ LIBRARIES = {
     "numba": {"_kernels"},
     "llvmlite": {"_kernels"},
     "pyarrow": {"data", "smoothing", "lab", "result"},
-    "rich": {"cli", "report"},
+    "rich": {"_base", "cli", "report"},  # in _base the bar of those who wait
     "click": {"cli"},
     "torch": {"attacks", "lab", "models", "interop", "verification"},
     "torchmetrics": {"interop"},

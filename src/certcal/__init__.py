@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         verification,
         worst_case,
     )
+    from certcal._base.progress import Progress
     from certcal.claims import Bound, Certificate, Estimate
     from certcal.lab import study, training
     from certcal.lab.choose import ModelChoice, choose
@@ -71,6 +72,7 @@ __all__ = [
     "ModelChoice",
     "PredictionRecalibration",
     "Predictions",
+    "Progress",
     "Recalibration",
     "Reproduction",
     "Result",
@@ -114,6 +116,7 @@ __all__ = [
 
 # Where the names are that are not rooms; all load when they are first used.
 _HOMES = {
+    "certcal._base.progress": ("Progress",),
     "certcal.claims": ("Bound", "Certificate", "Estimate"),
     "certcal.metrics": ("Measurements",),
     "certcal.predictions": ("Predictions",),

@@ -71,7 +71,8 @@ def processes():
     found = [os.getpid()]
     for pid in found:
         for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            found += map(int, task.read_text().split())
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+                found += map(int, task.read_text().split())
     return set(found)
 
 

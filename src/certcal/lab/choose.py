@@ -248,7 +248,7 @@ def choose(
     baseline
         Method that changes are relative to. Default: the first.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------

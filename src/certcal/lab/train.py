@@ -324,7 +324,7 @@ def train(
     outputs
         What the network returns, "logits" or "probabilities", unless it says so itself.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
     changes
         Other attributes of the recipe (see :class:`certcal.lab.training.Recipe`, including ``adversary`` and ``loss``)
         and constants of the method.

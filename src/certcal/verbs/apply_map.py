@@ -162,7 +162,7 @@ def apply_map(
     everything
         Also write the samples that the map was fitted to.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------

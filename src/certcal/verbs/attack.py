@@ -450,7 +450,7 @@ def attack(
     source
         What is attacked, in a few words.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------

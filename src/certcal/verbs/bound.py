@@ -277,7 +277,7 @@ def bound(
     source
         What is bounded, in a few words; by default the file's name.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------

@@ -185,7 +185,7 @@ def load_certified(
     settings
         At which radii, and how.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
     """
     if source.kind == "samples":
         samples: CertifiedSamples = source.data

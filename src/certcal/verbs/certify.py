@@ -206,7 +206,7 @@ def certify(
     drawn_only
         Certify the finished samples of an incomplete run.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------

@@ -173,7 +173,7 @@ def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
     n
         Noise samples per input of the logs: once for all, or once for each in order.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------

@@ -390,7 +390,7 @@ def recalibrate(
     source
         What is recalibrated, in a few words; by default the name of the file or folder.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------

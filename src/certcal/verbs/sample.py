@@ -158,7 +158,7 @@ def summarize(run: Run | str | os.PathLike[str], *, progress: ProgressLike = Tru
     run
         The run, or its folder.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def sample(
         Processes on this machine, which take its accelerators in turn, or where the work runs instead; see
         :mod:`certcal.engines`.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------

@@ -332,7 +332,7 @@ def verify(
     source
         What is verified, in a few words.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------

@@ -92,7 +92,7 @@ def measure(
     kde
         Kernel of the KDE-ECE; triweight, with its own bandwidth, is the benchmark study's.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Returns
     -------
