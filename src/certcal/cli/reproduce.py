@@ -14,7 +14,7 @@ from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.options import option, verb_options
-from certcal.cli.progress import Waiting, tell
+from certcal.cli.progress import tell
 from certcal.lab.reproduce import MARKUP, list_plans
 from certcal.lab.reproduce import reproduce as verb
 
@@ -118,8 +118,7 @@ def reproduce(
     if not folders and not options["dry_run"]:
         raise InputError("-o is missing; give a folder for the jobs, or add --dry-run")
     place = chosen_engine(engine, address, workers, gpus, options["device"])
-    with Waiting(counted="jobs") as waiting:
-        found = verb(plan, out=folders[0] if folders else None, engine=place, progress=waiting, **options)
+    found = verb(plan, out=folders[0] if folders else None, engine=place, **options)
     output.emit(found)
     if folders and found.ran:
         for path in found.write(folders[0]):

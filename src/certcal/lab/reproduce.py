@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from certcal._base.checks import InputError
 from certcal._base.files import write_together
-from certcal._base.progress import SILENT, Progress
+from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, verb
 from certcal._base.text import counted
 from certcal.lab.plans import MODULES
@@ -280,7 +280,7 @@ def reproduce(
     probe: Annotated[float, Range(0, 3600), Option(metavar="SECONDS")] = 10.0,
     workers: int = 1,
     engine: Engine | None = None,
-    progress: Progress = SILENT,
+    progress: ProgressLike = True,
 ) -> Reproduction:
     """Run the plan of a table or figure, and compare what comes out with what is printed.
 
@@ -314,7 +314,7 @@ def reproduce(
     workers, engine
         Processes on this machine, or where jobs run instead; see :mod:`certcal.engines`.
     progress
-        Where to report how far the work is.
+        Whether to show how far the work is; or a function or an object that is told.
 
     Examples
     --------
@@ -323,6 +323,7 @@ def reproduce(
     >>> found.jobs, found.plan.published["table"].rows["ACCE | AT"][0]
     (693, 11.44)
     """
+    progress = as_reporter(progress)
     given = {name: value for name, value in (("checkpoints", checkpoints), ("logs", logs)) if value is not None}
     if isinstance(data, Mapping):
         given |= {f"data {name}": str(folder) for name, folder in data.items()}

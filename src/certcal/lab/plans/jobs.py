@@ -218,7 +218,7 @@ def run_jobs(
     mine = [job for number, job in enumerate(jobs) if number % parts == place - 1]
     left = [job for job in mine if not (context.place(job) / DONE).is_file()]
     context.out.mkdir(parents=True, exist_ok=True)
-    progress.stage("jobs", len(mine), len(mine) - len(left))
+    progress.stage("jobs", len(mine), len(mine) - len(left), "jobs")
     failures: list[str] = []
     chosen = InProcess() if engine is None else engine
     for _, failed in chosen.run(JobTask(replace(context, device=devices[0]), devices), _told(left, progress)):
