@@ -15,7 +15,7 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 # The same examples on every run and machine; `HYPOTHESIS_PROFILE=explore pytest` looks for new ones.
-settings.register_profile("certcal", deadline=None, max_examples=50, derandomize=True, database=None)
+settings.register_profile("certcal", deadline=None, max_examples=25, derandomize=True, database=None)
 settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "certcal"))
 

@@ -257,7 +257,7 @@ def test_every_kernel_that_may_be_interpreted_is_compared() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 2**32),
     n=st.integers(1, 600),

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
@@ -37,7 +37,6 @@ DELTA = 0.1
     st.integers(1, 25),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
 def test_no_calibration_function_is_farther_from_its_interpolation_than_claimed(
     seed: int, h: float, count: int, sure: bool
 ) -> None:

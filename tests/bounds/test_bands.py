@@ -50,7 +50,6 @@ def too_many(failed: int, of: int, delta: float = DELTA) -> bool:
 # ------------------------------------------------------------------------------------------------- Clopper and Pearson
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 20).map(lambda i: i / 20), min_size=1, max_size=9), st.sampled_from([0.05, 0.2, 0.5]))
 def test_limits_for_draws_that_differ_hold_their_mean(p, alpha):
     n, mean = len(p), sum(p) / len(p)
@@ -74,7 +73,6 @@ def test_one_success_of_draws_that_differ_needs_a_lower_limit(n, alpha):
 # ------------------------------------------------------------------------------------------------------- isotonic band
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**32),
     st.integers(1, 60),
@@ -91,7 +89,7 @@ def test_the_isotonic_band_is_the_best_of_all_its_intervals(seed, n, kind, eta):
     np.testing.assert_allclose(found[1], upper, rtol=1e-6, atol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32), st.integers(1, 300), st.sampled_from(KINDS))
 def test_an_isotonic_band_seen_from_the_other_class_is_its_mirror_image(seed, n, kind):
     ((s, y),) = draws(kind, RISING["calibrated"], 1, n, seed)
@@ -187,7 +185,7 @@ def test_a_falling_rate_is_seen_and_nothing_is_said_of_it():
 # ----------------------------------------------------------------------------------------------------------- surrogate
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 2**32), st.integers(1, 200), st.sampled_from([0.5, 2**-3, 2**-5]), st.booleans())
 def test_the_surrogate_is_what_its_windows_say(seed, n, h, lipschitz):
     ((s, y),) = draws("even", RISING["over-predicted"], 1, n, seed)

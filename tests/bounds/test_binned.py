@@ -9,7 +9,7 @@ from collections.abc import Callable
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -33,7 +33,6 @@ DELTA = 0.1
     st.sampled_from([0.2, 0.01]),
     st.sampled_from(["left", "right"]),
 )
-@settings(max_examples=60, deadline=None)
 def test_the_value_is_where_the_least_capital_reaches_one_over_delta(
     rows: list[tuple[float, bool]], bins: int, delta: float, closed: str
 ) -> None:

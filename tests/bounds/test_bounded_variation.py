@@ -42,7 +42,7 @@ def coins(s: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> np.ndarra
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50)
 def test_sorting_keeps_pairs_together_and_puts_outcome_0_first(rows: list[tuple[float, bool]]) -> None:
     s, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows], np.uint8)
     found = sort_pairs(s, y)
@@ -143,7 +143,7 @@ def bias_of(s: np.ndarray, labels: np.ndarray, variation: float) -> float:
 @given(
     st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]), st.booleans()), min_size=1, max_size=60),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75)
 def test_gap_and_bias_of_buckets_agree_with_sums_sample_by_sample(rows: list[tuple[float, bool]]) -> None:
     s, y = sample = sort_pairs(np.array([row[0] for row in rows]), np.array([row[1] for row in rows], np.uint8))
     buckets = _Buckets.of(sample, 0.7)
@@ -164,7 +164,7 @@ def covered_by_all(s: np.ndarray, y: np.ndarray, variation: float) -> float:
 
 
 @given(st.dictionaries(st.integers(0, 40), st.tuples(st.booleans(), st.integers(1, 6)), min_size=1, max_size=25))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 def test_without_noise_every_bucket_count_covers_the_error_on_the_samples(
     points: dict[int, tuple[bool, int]],
 ) -> None:

@@ -199,7 +199,7 @@ def test_bets_are_narrower_than_hoeffding_when_the_variance_is_small() -> None:
 # ---------------------------------------------------------------------------------------------------------- behaviour
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(n=st.integers(1, 500), share=st.floats(0, 1), low=st.floats(1e-9, 0.4), factor=st.floats(1.01, 2))
 def test_limits_are_narrower_for_larger_alpha_and_contain_the_estimate(
     n: int, share: float, low: float, factor: float

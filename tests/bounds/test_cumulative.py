@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -33,7 +33,6 @@ UPPER = {"ks": (ks, ks_error, False), "kuiper": (kuiper, kuiper_error, True)}
     st.sampled_from([0.2, 0.01]),
     st.sampled_from(list(UPPER)),
 )
-@settings(max_examples=60, deadline=None)
 def test_the_value_is_where_the_least_capital_reaches_one_over_delta(
     rows: list[tuple[float, bool]], delta: float, name: str
 ) -> None:

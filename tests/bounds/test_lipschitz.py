@@ -92,7 +92,6 @@ def steepest(s: np.ndarray, constant: float, turn: np.ndarray) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.6, 1.0, 1.5, 4.0, 30.0]), st.sampled_from([30, 700]))
-@settings(max_examples=60, deadline=None)
 def test_whatever_the_calibration_function_is_one_of_the_patterns_covers_it(seed: int, constant: float, n: int) -> None:
     rng = np.random.default_rng(seed)
     s = np.sort(np.round(rng.random(n), int(rng.integers(2, 9))))
@@ -232,7 +231,7 @@ def test_in_a_cell_with_several_scores_and_a_zero_the_gap_may_have_fallen_as_ste
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 2.0, 32.0]), st.sampled_from([2, 3]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_the_published_form_is_the_least_of_all_partitions_each_by_its_formula(
     seed: int, constant: float, folds: int
 ) -> None:

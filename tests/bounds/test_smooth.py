@@ -71,7 +71,7 @@ def test_the_sliding_window_agrees_with_every_weight_written_out(kind: str) -> N
     st.lists(st.floats(0, 1), min_size=1, max_size=30),
     st.floats(1e-9, 3),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 def test_averages_are_weighted_means_of_outcomes_for_any_scores(
     train: list[float], points: list[float], width: float
 ) -> None:

@@ -27,7 +27,7 @@ def drawn(seed, n, places):
 
 
 @BOTH
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 12), CLOSED, PLACES, st.booleans())
 def test_values_are_mean_outcomes_of_bins_and_middles_of_empty_ones(kind, seed, n, bins, closed, places, weighted):
     z, c = drawn(seed, n, places)
@@ -47,7 +47,7 @@ def test_values_are_mean_outcomes_of_bins_and_middles_of_empty_ones(kind, seed, 
 
 
 @BOTH
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.integers(1, 40), CLOSED, PLACES)
 def test_mapped_intervals_are_the_range_of_the_values_that_can_be_reached(kind, seed, bins, closed, places):
     z, c = drawn(seed, 40, places)
@@ -72,7 +72,7 @@ def test_bad_parameters_are_refused(kind):
 # --- guarantees of bins of equal width ---------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.integers(1, 200), st.integers(1, 10), st.sampled_from([0.001, 0.05, 0.49]))
 def test_guarantees_are_those_of_their_formulas(seed, n, bins, delta):
     rng = np.random.default_rng([seed, 10])
@@ -178,7 +178,6 @@ def test_fewer_samples_than_bins_give_fewer_bins():
     assert fitted.transform([0.2, 0.6, 0.8]).tolist() == [0.0, 1.0, 0.0]
 
 
-@settings(max_examples=40)
 @given(
     st.integers(0, 10_000),
     st.integers(2, 80),

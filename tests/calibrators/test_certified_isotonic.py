@@ -55,14 +55,12 @@ def test_no_solution_of_the_quadratic_program_is_better(p, tradeoff):
     assert found == pytest.approx(naive.quadratic_program(p, tradeoff), abs=1e-6)
 
 
-@settings(max_examples=60)
 @given(problems(), TRADEOFFS, st.lists(st.floats(0, 1), min_size=9, max_size=9).map(sorted))
 def test_no_random_monotone_map_is_better(p, tradeoff, values):
     other = naive.objective(lambda z: float(np.interp(z, np.arange(9) / 8, values)), p, tradeoff)
     assert naive.objective(value(fitted(p, tradeoff)), p, tradeoff) <= other + 1e-12
 
 
-@settings(max_examples=60)
 @given(problems(), TRADEOFFS)
 def test_the_score_of_the_points_is_the_objective_of_the_definition(p, tradeoff):
     samples = CertifiedSamples.from_intervals(*p.arguments, certified=p.certified)
@@ -132,7 +130,7 @@ def test_a_path_is_what_separate_fits_give_bit_for_bit():
         assert made.to_dict() == alone.to_dict()
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(problems(), TRADEOFFS, st.randoms(use_true_random=False))
 def test_the_order_of_samples_changes_no_bit(p, tradeoff, random):
     order = list(range(len(p.correct)))
@@ -176,7 +174,7 @@ def test_a_tradeoff_too_small_to_weigh_anything_is_the_clean_map():
 # ----------------------------------------------------------------------------------------------------- what it carries
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(problems(), TRADEOFFS, st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)), min_size=1))
 def test_mapped_intervals_hold_the_mapped_value_of_anything_inside(p, tradeoff, drawn_ends):
     ends = np.sort([pair[:2] for pair in drawn_ends], axis=1)

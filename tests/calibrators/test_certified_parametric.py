@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -151,7 +151,6 @@ def test_along_the_path_clean_rises_and_certified_falls(method):
 # ------------------------------------------------------------------------------------------------------------- the gap
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.floats(0, 20), st.floats(0, 5), st.floats(-8, 8), st.floats(0, 8))
 def test_the_bounds_of_a_box_are_below_every_value_in_it(seed, slope, wide, offset, tall):
     places, right, wrong = random_rows(seed)
@@ -196,7 +195,6 @@ def test_slopes_are_those_of_finite_differences_and_curvature_at_a_point_is_the_
     )
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.floats(-5, 5), min_size=5, max_size=5),
     st.lists(st.floats(0, 3), min_size=4, max_size=4),
@@ -257,7 +255,6 @@ def test_a_search_that_runs_out_of_time_says_how_far_it_got(monkeypatch):
 # ----------------------------------------------------------------------------------------------------- what it carries
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from([0.0, 1e-3, 0.7, 30.0, 1000.0]),
     st.floats(-20, 20),

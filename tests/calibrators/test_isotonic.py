@@ -18,7 +18,7 @@ from certcal.metrics.isotonic import count_places
 UNIT = st.floats(0, 1)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.integers(1, 80), st.sampled_from([3, 1000]), st.booleans())
 def test_it_is_the_regression_of_scikit_learn(seed, n, places, weighted):
     rng = np.random.default_rng([seed, 3])
@@ -31,7 +31,7 @@ def test_it_is_the_regression_of_scikit_learn(seed, n, places, weighted):
     assert IsotonicCalibration().fit(z, c, w).transform(values) == pytest.approx(other.predict(values), abs=1e-12)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.integers(1, 80), st.sampled_from([3, 1000]))
 def test_it_is_certified_isotonic_regression_without_an_attack(seed, n, places):
     rng = np.random.default_rng([seed, 4])
@@ -60,7 +60,7 @@ def curves(draw):
     return MonotoneCurve(np.array(x), np.array(y))
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(curves(), st.lists(UNIT, min_size=2, max_size=20))
 def test_a_larger_number_never_gets_a_smaller_value_not_even_the_next_one(curve, values):
     near = np.concatenate([values, curve.x])

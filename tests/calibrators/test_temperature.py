@@ -25,7 +25,7 @@ def some_logits(seed=8, rows=400, classes=4):
     return logits, np.where(rng.random(rows) < 0.6, logits.argmax(axis=1), rng.integers(0, classes, rows))
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(st.integers(0, 10_000), st.integers(2, 12), st.floats(0.05, 20), st.booleans())
 def test_no_other_temperature_has_a_smaller_loss(seed, classes, sharpness, weighted):
     rng = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ def test_bad_input_is_refused_in_one_sentence(logits, labels, message):
         fit_temperature(logits, labels)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 70), st.floats(0.01, 100), st.floats(1e-3, 1e3))
 def test_derivatives_are_those_of_the_definition(seed, rows, classes, sharpness, inverse):
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -302,7 +302,6 @@ def test_without_pillow_the_sentence_says_how_to_get_it(tmp_path, monkeypatch):
         read_inputs(tmp_path)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.booleans(), st.data())
 def test_a_changed_byte_of_a_picture_gives_pixels_or_one_sentence(tmp_path_factory, as_jpeg, data):
     folder = tmp_path_factory.mktemp("flips")

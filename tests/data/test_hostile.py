@@ -598,7 +598,7 @@ def test_too_many_groups_and_missing_group_columns_are_refused(tmp_path):
         load_table(path, by="site")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75)
 @given(
     st.binary(max_size=400),
     st.sampled_from([".csv", ".tsv", ".npz", ".parquet", ".feather", ".csv.gz", ".jsonl", ".txt"]),
@@ -610,7 +610,7 @@ def test_random_bytes_never_raise_anything_else(tmp_path_factory, content, endin
         read_predictions(path)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75)
 @given(st.data())
 def test_a_flipped_byte_gives_predictions_or_one_sentence(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("flips")

@@ -80,7 +80,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
         read_idx(tmp_path)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 @given(st.booleans(), st.data())
 def test_a_changed_byte_gives_an_array_or_one_sentence(tmp_path_factory, packed, data):
     path = tmp_path_factory.mktemp("flips") / "flipped"
@@ -276,7 +276,7 @@ def test_other_arrays_of_matlab_are_refused(tmp_path, arrays, complaint):
         read_inputs(write_svhn(tmp_path / "x.mat", **arrays))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75)
 @given(st.booleans(), st.data())
 def test_a_damaged_file_of_matlab_gives_images_or_one_sentence(tmp_path_factory, compressed, data):
     path = tmp_path_factory.mktemp("flips") / "x.mat"

@@ -50,7 +50,6 @@ OUTCOMES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(OUTCOMES, st.sampled_from(["csv", "jsonl", "parquet", "memory", "typed"]))
 def test_an_outcome_is_the_same_however_it_is_written(tmp_path_factory, pairs, form):
     expected, written = [number for number, _ in pairs], [value for _, value in pairs]
@@ -73,7 +72,7 @@ def test_an_outcome_is_the_same_however_it_is_written(tmp_path_factory, pairs, f
     assert read_intervals(table, ends).correct.tolist() == expected
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.one_of(st.text(max_size=8), st.integers(-3, 3).map(str), st.sampled_from([0, 1]).flatmap(spelled)))
 def test_what_is_no_outcome_is_none_for_the_naive_rule_either(value):
     assert outcome(value) == (None if "_" in str(value) else naive_outcome(value))

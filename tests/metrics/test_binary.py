@@ -100,7 +100,7 @@ def test_spiegelhalters_test_rejects_calibrated_scores_as_often_as_it_says():
     assert 0.03 < np.mean(rejected) < 0.07
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32), st.integers(1, 60), st.booleans(), st.booleans())
 def test_the_smoothed_curve_agrees_with_its_definition(seed, n, weighted, tied):
     s, y, w = scored(seed, n, weighted=weighted)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certcal.binning import assign, equal_mass_edges, equal_width_edges
@@ -207,7 +207,6 @@ def test_equal_mass_bins_are_those_of_an_even_cut_only_if_the_number_of_bins_div
 METRICS = [ece, mce, lp_ece, debiased_ece]
 
 
-@settings(max_examples=50)
 @given(naive.weighted(), naive.own_edges(), st.integers(0, 100))
 def test_merging_two_neighbouring_bins_never_increases_the_error(data, edges, which):
     z, c, w = data
@@ -216,7 +215,6 @@ def test_merging_two_neighbouring_bins_never_increases_the_error(data, edges, wh
     assert ece(z, c, edges=merged, sample_weight=w) <= ece(z, c, edges=edges, sample_weight=w) + 1e-14
 
 
-@settings(max_examples=50)
 @given(naive.weighted(), BINS, CLOSED)
 def test_the_error_lies_between_the_mean_gap_and_the_mean_absolute_gap_and_below_the_maximum(data, bins, closed):
     z, c, w = data
@@ -228,7 +226,6 @@ def test_the_error_lies_between_the_mean_gap_and_the_mean_absolute_gap_and_below
     assert abs(np.average(gaps, weights=w)) <= equal_mass_ece(z, c, bins, sample_weight=w) + 1e-14
 
 
-@settings(max_examples=50)
 @given(naive.weighted(), BINS)
 def test_errors_rise_with_their_order_from_the_mean_to_the_maximum(data, bins):
     z, c, w = data
@@ -239,14 +236,12 @@ def test_errors_rise_with_their_order_from_the_mean_to_the_maximum(data, bins):
     assert found[-1] == mce(z, c, bins, sample_weight=w)
 
 
-@settings(max_examples=50)
 @given(naive.weighted(), BINS)
 def test_the_debiased_error_is_at_most_the_plain_one_when_every_bin_counts(data, bins):
     z, c, w = data
     assert 0 <= debiased_ece(z, c, bins, sample_weight=w) <= lp_ece(z, c, bins, sample_weight=w) + 1e-12
 
 
-@settings(max_examples=50)
 @given(naive.scored(), BINS)
 def test_all_errors_lie_in_the_unit_interval(pair, bins):
     z, c = pair
@@ -254,7 +249,6 @@ def test_all_errors_lie_in_the_unit_interval(pair, bins):
         assert 0 <= metric(z, c, bins) <= 1
 
 
-@settings(max_examples=50)
 @given(naive.scored(dtypes=(np.float64,)), st.sampled_from([1, 2, 4, 8, 64]))
 def test_mirroring_confidences_and_outcomes_mirrors_the_closed_side(pair, bins):
     z = np.round(pair[0] * 1024) / 1024  # 1 - z is then exact

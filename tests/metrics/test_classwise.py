@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal.metrics import classwise_ece, classwise_equal_mass_ece, ece, equal_mass_ece
@@ -35,7 +35,6 @@ def test_classwise_equal_mass_error_agrees_with_its_definition(data, bins, close
     assert classwise_equal_mass_ece(p, y, bins, closed=closed, sample_weight=w) == pytest.approx(expected, **CLOSE)
 
 
-@settings(max_examples=50)
 @given(naive.classified(classes=20), st.integers(1, 700), CLOSED)
 def test_classwise_errors_are_the_mean_of_the_binary_errors_of_the_classes(data, bins, closed):
     p, y, w = data
@@ -47,7 +46,6 @@ def test_classwise_errors_are_the_mean_of_the_binary_errors_of_the_classes(data,
     assert classwise_equal_mass_ece(p, y, 10, **options) == pytest.approx(by_mass, **CLOSE)
 
 
-@settings(max_examples=50)
 @given(naive.scored(dtypes=(np.float64,)), st.sampled_from([1, 2, 8, 64]))
 def test_two_classes_that_mirror_each_other_have_the_binary_error_of_either_side(pair, bins):
     z, c = np.round(pair[0] * 1024) / 1024, pair[1]
@@ -56,7 +54,6 @@ def test_two_classes_that_mirror_each_other_have_the_binary_error_of_either_side
     assert classwise_ece(both, c, bins) == pytest.approx(expected, **CLOSE)
 
 
-@settings(max_examples=50)
 @given(naive.classified(), st.randoms(use_true_random=False))
 def test_the_order_of_the_classes_does_not_matter(data, random):
     p, y, w = data

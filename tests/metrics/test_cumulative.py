@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal.metrics import ece, equal_mass_ece, ks_error, kuiper_error
@@ -81,7 +81,6 @@ def test_millions_of_equal_confidences_do_not_lose_digits(value, weight):
     assert kuiper_error(z, c, sample_weight=w) == pytest.approx(expected, **CLOSE)
 
 
-@settings(max_examples=60)
 @given(naive.weighted())
 def test_ks_is_at_most_kuiper_and_kuiper_at_most_twice_ks(data):
     z, c, w = data
@@ -90,7 +89,6 @@ def test_ks_is_at_most_kuiper_and_kuiper_at_most_twice_ks(data):
     assert kuiper <= 2 * ks + 1e-15
 
 
-@settings(max_examples=60)
 @given(naive.weighted(), st.integers(1, 40))
 def test_both_are_at_most_the_mean_absolute_gap_and_at_least_the_mean_gap(data, bins):
     z, c, w = data
@@ -102,14 +100,12 @@ def test_both_are_at_most_the_mean_absolute_gap_and_at_least_the_mean_gap(data, 
     assert kuiper_error(z, c, sample_weight=w) <= ece(z, c, edges=finest, sample_weight=w) + 1e-14
 
 
-@settings(max_examples=60)
 @given(naive.scored(dtypes=(np.float64,)))
 def test_kuiper_is_the_same_seen_from_the_other_end(pair):
     z, c = np.round(pair[0] * 1024) / 1024, pair[1]
     assert kuiper_error(1 - z, 1 - c) == pytest.approx(kuiper_error(z, c), **CLOSE)
 
 
-@settings(max_examples=60)
 @given(naive.weighted(), st.integers(0, 5), st.randoms(use_true_random=False))
 def test_the_cumulative_sum_does_not_depend_on_the_blocks_it_is_read_in(data, pieces, random):
     z, c, w = data

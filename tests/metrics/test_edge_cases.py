@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from certcal import Predictions, measure, metrics
 from certcal.binning import bin_table, equal_width_edges
@@ -141,7 +141,6 @@ def test_minus_zero_is_zero_and_just_above_one_is_one_in_every_metric():
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=50)
 @given(naive.scored())
 def test_every_metric_of_anything_valid_is_a_number_without_a_warning(pair):
     z, c = pair

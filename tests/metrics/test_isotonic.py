@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal.metrics.isotonic import count_places, isotonic
@@ -16,7 +16,6 @@ POINTS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1), st.integers(1
 
 
 @given(POINTS)
-@settings(max_examples=80)
 def test_values_are_those_of_the_definition_with_and_without_weights(points):
     repeated = [(x, c) for x, c, w in points for _ in range(w)]
     exact = best_map([Fraction(x, 16) for x, _ in repeated], [c for _, c in repeated])
@@ -30,7 +29,6 @@ def test_values_are_those_of_the_definition_with_and_without_weights(points):
 
 
 @given(POINTS)
-@settings(max_examples=60)
 def test_blocks_are_the_flat_parts_and_hold_the_mean_of_their_outcomes(points):
     x, c, w = (np.array(column, float) for column in zip(*points, strict=True))
     found = isotonic(x, c, w)
@@ -52,7 +50,6 @@ PLACES = st.floats(0, 1) | st.sampled_from([0.0, -0.0, 5e-324, 0.5, np.nextafter
 
 
 @given(st.lists(st.tuples(PLACES, st.integers(0, 1)), min_size=1, max_size=25))
-@settings(max_examples=80)
 def test_places_are_counted_with_their_outcomes_in_ascending_order_also_the_smallest_and_both_zeros(points):
     given_places, outcomes = (list(column) for column in zip(*points, strict=True))
     x, n, right = count_places(np.array(given_places, float), np.array(outcomes, np.uint8))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal import InputError
@@ -33,7 +33,6 @@ def test_it_agrees_with_direct_sums_for_ten_thousand_samples() -> None:
 
 
 @given(samples(), bandwidths)
-@settings(max_examples=40)
 def test_it_agrees_with_direct_sums_on_awkward_samples(data: tuple[Any, Any], h: float) -> None:
     z, c = data
     assert abs(kde_ece(z, c, bandwidth=h) - naive.kde_ece(z, c, h)) < 1e-9
@@ -49,7 +48,6 @@ def test_the_order_of_the_samples_does_not_matter(data: tuple[Any, Any], random:
 
 
 @given(samples(), st.data())
-@settings(max_examples=50)
 def test_at_a_given_bandwidth_a_weight_is_a_repetition(data: tuple[Any, Any], draw: st.DataObject) -> None:
     z, c = data
     counts = draw.draw(st.lists(st.integers(0, 3), min_size=z.size, max_size=z.size).filter(any))
@@ -85,7 +83,6 @@ def test_a_wide_kernel_forgets_the_confidences() -> None:
 
 
 @given(samples(), st.floats(-2.5, 1).map(lambda exponent: 10.0**exponent))
-@settings(max_examples=40)
 def test_what_a_grid_says_is_within_its_bound(data: tuple[Any, Any], h: float) -> None:
     z, c = data
     grid = MomentGrid(64)

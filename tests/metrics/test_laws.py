@@ -23,7 +23,7 @@ NEAR = {"smooth_ece": 1e-9, "kde_ece": 1e-6}
 FITTED = {"calibration_slope", "calibration_intercept", "ici", "e50", "e90", "spiegelhalter_z", "spiegelhalter_p"}
 BINS = st.one_of(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.integers(1, 700))
 BINNING = st.fixed_dictionaries({"bins": BINS, "closed": st.sampled_from(["left", "right"])})
-many = settings(max_examples=30)
+many = settings(max_examples=15)
 
 
 def each(scored, rows, binning):

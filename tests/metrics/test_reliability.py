@@ -16,7 +16,6 @@ from certcal.metrics import ece, reliability
 from tests import naive
 
 
-@settings(max_examples=60)
 @given(naive.weighted(), naive.own_edges(), st.sampled_from(["left", "right"]))
 def test_bins_hold_the_means_of_their_samples(data, edges, closed):
     z, c, w = data
@@ -148,7 +147,7 @@ def test_weights_of_one_are_no_weights():
 
 
 @given(st.integers(0, 2**32), st.integers(1, 200))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15)
 def test_a_band_has_the_levels_of_independent_bins(seed, n):
     rng = np.random.default_rng(seed)
     z, c = rng.random(n), rng.integers(0, 2, n)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 from scipy.stats import mannwhitneyu
@@ -148,7 +148,6 @@ def test_log_likelihood_of_many_logits_agrees_with_scipy():
 # ----------------------------------------------------------------------------------------------------------- properties
 
 
-@settings(max_examples=60)
 @given(naive.scored())
 def test_the_area_is_the_mann_whitney_statistic_over_the_number_of_pairs(pair):
     z, c = pair[0].astype(np.float64), pair[1]
@@ -161,7 +160,6 @@ def test_the_area_is_the_mann_whitney_statistic_over_the_number_of_pairs(pair):
         assert math.isnan(auroc(z, c))
 
 
-@settings(max_examples=60)
 @given(naive.scored(dtypes=(np.float64,)))
 def test_the_area_depends_only_on_the_order_of_the_confidences(pair):
     z, c = pair
@@ -169,7 +167,6 @@ def test_the_area_depends_only_on_the_order_of_the_confidences(pair):
     assert auroc(ranks, c) == pytest.approx(auroc(z, c), **CLOSE)
 
 
-@settings(max_examples=60)
 @given(naive.classified())
 def test_the_brier_score_lies_between_zero_and_two_and_is_twice_the_top_label_score_for_two_classes(data):
     p, y, w = data
@@ -186,7 +183,6 @@ def test_a_nearly_certain_and_right_prediction_has_a_brier_score_that_is_small_a
     assert 0 <= brier_score([[1 - tiny, tiny]], [0]) <= 3 * tiny**2 + 1e-15
 
 
-@settings(max_examples=60)
 @given(naive.weighted(), st.integers(1, 40))
 def test_reliability_resolution_and_uncertainty_are_not_negative_and_resolution_at_most_uncertainty(data, bins):
     z, c, w = data

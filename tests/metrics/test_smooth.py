@@ -49,14 +49,12 @@ def test_the_value_of_many_samples_is_its_own_smooth_ece(shape: str, n: int) -> 
 
 
 @given(samples(), bandwidths)
-@settings(max_examples=40)
 def test_it_agrees_with_direct_sums_on_awkward_samples(data: tuple[Any, Any], sigma: float) -> None:
     z, c = data
     assert abs(smooth_ece(z, c, bandwidth=sigma) - naive.smooth_ece_at(z, c, sigma)) < 1e-9
 
 
 @given(samples())
-@settings(max_examples=40)
 def test_awkward_samples_have_the_value_that_direct_sums_give(data: tuple[Any, Any]) -> None:
     z, c = data
     value = smooth_ece(z, c)
@@ -73,7 +71,6 @@ def test_the_order_of_the_samples_does_not_matter_to_the_last_bit(data: tuple[An
 
 
 @given(samples(), st.data())
-@settings(max_examples=50)
 def test_a_weight_is_a_repetition_and_weight_zero_is_absence(data: tuple[Any, Any], draw: st.DataObject) -> None:
     z, c = data
     counts = draw.draw(st.lists(st.integers(0, 3), min_size=z.size, max_size=z.size).filter(any))
@@ -83,7 +80,7 @@ def test_a_weight_is_a_repetition_and_weight_zero_is_absence(data: tuple[Any, An
 
 
 @given(samples(), bandwidths)
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_duplicating_the_samples_changes_nothing(data: tuple[Any, Any], sigma: float) -> None:
     # 5000 copies are summed on another grid than one.
     z, c = data
@@ -204,7 +201,6 @@ def test_a_grid_holds_its_integers_beyond_one_word() -> None:
 
 
 @given(samples(), st.floats(-2.5, 1).map(lambda exponent: 10.0**exponent))
-@settings(max_examples=40)
 def test_what_a_grid_says_is_within_its_bound(data: tuple[Any, Any], sigma: float) -> None:
     z, c = data
     grid = filled(z, c, cells=64)

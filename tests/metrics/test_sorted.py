@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal import Predictions, measure, metrics
@@ -37,7 +37,6 @@ cases = given(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @cases
 def test_classwise_errors_from_one_sort_are_those_of_their_functions_to_the_last_bit(
     n, k, kind, dtype, closed, bins, s
@@ -51,7 +50,6 @@ def test_classwise_errors_from_one_sort_are_those_of_their_functions_to_the_last
         )
 
 
-@settings(max_examples=40, deadline=None)
 @cases
 def test_bin_tables_from_one_sort_are_those_of_the_binning_to_the_last_bit(n, k, kind, dtype, closed, bins, s):
     p, y = matrix(n, k, kind, dtype, s)

@@ -69,7 +69,7 @@ def same(one, other):
 # ------------------------------------------------------------------------------------------------- any cut, same result
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(naive.scored(), st.integers(0, 8), st.booleans(), st.randoms(use_true_random=False))
 def test_without_weights_every_row_is_the_same_bits_for_any_cut_order_and_tree_of_merges(pair, cuts, kernels, random):
     z, c = pair
@@ -85,7 +85,7 @@ def test_without_weights_every_row_is_the_same_bits_for_any_cut_order_and_tree_o
     same(whole.result(), merged(streams, random).result())
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(naive.classified(), st.integers(0, 8), st.randoms(use_true_random=False))
 def test_streams_of_rows_are_the_same_bits_for_any_cut_order_and_tree_of_merges(data, cuts, random):
     p, y, w = data
@@ -105,7 +105,7 @@ def test_streams_of_rows_are_the_same_bits_for_any_cut_order_and_tree_of_merges(
         assert found.value == expected.value == summed.value, expected.name
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(naive.weighted(), st.integers(0, 8), st.sampled_from(["left", "right"]), st.randoms(use_true_random=False))
 def test_with_weights_the_binned_rows_are_the_same_bits_and_the_kernel_rows_agree(data, cuts, closed, random):
     z, c, w = data
@@ -162,7 +162,7 @@ def test_many_samples_cut_in_two_on_several_threads_are_the_same_bits():
 # ----------------------------------------------------------------------------------------------------- equal to measure
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(naive.weighted(20), st.integers(0, 20), st.sampled_from(["left", "right"]), st.randoms(use_true_random=False))
 def test_a_table_read_in_pieces_has_the_values_of_the_whole(data, cuts, closed, random):
     z, c, w = data

@@ -162,7 +162,7 @@ def test_sections_with_equal_or_foreign_titles_have_addresses_of_their_own() -> 
     assert "open" not in root.one("details", class_="fold").attributes
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15)
 @given(
     st.dictionaries(st.text(), st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text())
 )
@@ -431,7 +431,6 @@ def boxes_of(picture: Node) -> list[tuple[float, float, float, float]]:
     return found
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.text("abc", min_size=1, max_size=8)), max_size=12))
 def test_words_beside_points_never_cover_each_other(points: list[tuple[float, float, str]]) -> None:
     x, y, words = ([each[place] for each in points] for place in range(3))
@@ -445,7 +444,6 @@ def test_a_word_beside_a_lonely_point_is_written() -> None:
     assert len(boxes_of(drawn(Points([0.5], [0.5]), Words([0.5], [0.5], ["a"], beside=True)))) == 1
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(), min_size=2, max_size=6), st.lists(st.floats(), min_size=2, max_size=6))
 def test_nothing_of_a_picture_leaves_it(xs: list[float], ys: list[float]) -> None:
     x, y = xs[: len(ys)], ys[: len(xs)]

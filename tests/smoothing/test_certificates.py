@@ -240,7 +240,7 @@ def random_counts(seed: int, n: int) -> Counts:
     return counts_of(rng.beta(shape[:, :1], shape[:, 1:], (8, n)), votes=np.full(8, n))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6), n=st.sampled_from([20, 300, 3000]), low=st.floats(0, 2), more=st.floats(1e-3, 1))
 def test_intervals_grow_with_the_radius(seed: int, n: int, low: float, more: float) -> None:
     counts = random_counts(seed, n)
@@ -254,7 +254,7 @@ def test_intervals_grow_with_the_radius(seed: int, n: int, low: float, more: flo
         assert np.all(near.upper[both] <= far.upper[both] + room)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10**6), n=st.sampled_from([20, 300, 3000]), low=st.floats(1e-8, 0.12), factor=st.floats(1.05, 4)
 )

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal import InputError
@@ -25,7 +25,6 @@ def holds(found: Chance, p: float) -> set[str]:
     return {each.ahead for each in found.stretches if each.start <= p <= each.stop}
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.tuples(shares, shares), min_size=1, max_size=14),
     st.integers(0, 12),

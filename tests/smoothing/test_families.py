@@ -10,7 +10,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -84,7 +84,6 @@ def test_curves_that_have_both_come_down_to_zero_do_not_spoil_a_strict_order():
     assert not found.pairs[0].strict  # at p = 1 both are zero
 
 
-@settings(max_examples=40)
 @given(
     st.lists(
         st.lists(st.lists(st.integers(15, N), min_size=3, max_size=3), min_size=1, max_size=3), min_size=2, max_size=3

@@ -124,7 +124,7 @@ def test_the_manifest_says_what_was_drawn_with_what(whole):
     assert "numpy" in m["versions"]
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     unit=st.integers(1, 300),
     batch=st.integers(1, 70),
@@ -159,7 +159,6 @@ def test_a_model_whose_rows_mind_each_other_is_refused_before_anything_is_writte
     assert alone.state().complete, "an input alone in its batch has no neighbours"
 
 
-@settings(max_examples=40)
 @given(batch=st.integers(2, 600), samples=st.integers(1, 24), sigma=st.floats(0.01, 10), seed=st.integers(0, 99))
 def test_no_batch_size_or_data_hides_a_model_whose_rows_mind_each_other(batch, samples, sigma, seed):
     noisy = noisy_inputs(X[: min(8, samples)], sigma=sigma, seed=seed, noise="gaussian")

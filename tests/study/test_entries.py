@@ -280,7 +280,7 @@ def test_what_is_no_source_is_refused(source, sentence):
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=6)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.lists(CELLS, min_size=1, max_size=5, unique=True), st.lists(st.floats(allow_nan=False), min_size=5))
 def test_any_names_and_numbers_survive_a_manifest(tmp_path_factory, models, sizes):
     path = tmp_path_factory.getbasetemp() / "any.jsonl"

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -32,7 +32,6 @@ def ties(n, levels, seed):
 
 
 @pytest.mark.parametrize("method", FAST)
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(*[st.sampled_from([0.0, -0.0, 0.5, 1.0, 2.0, np.inf, -np.inf, np.nan]) | st.floats(-3, 3)] * 2),
@@ -45,7 +44,6 @@ def test_correlations_are_those_of_the_definition_with_ties_missing_and_infinite
 
 
 @pytest.mark.parametrize("method", FAST)
-@settings(max_examples=60, deadline=None)
 @given(st.integers(2, 700), st.sampled_from([2, 5, 100, 10**6]), st.integers(0, 2**32))
 def test_correlations_agree_with_scipy(method, n, levels, seed):
     x, y = ties(n, levels, seed)
@@ -136,7 +134,6 @@ def test_whole_numbers_too_large_for_floats_keep_their_order():
     assert kendall(np.array([False, True, True]), [0.0, 1.0, 1.0]) == 1
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 60), st.sampled_from([2, 5, 100]), st.integers(0, 2**32))
 def test_resampled_values_are_those_of_the_rows_drawn(n, drawn, levels, seed):
     x, y = ties(n, levels, seed)

@@ -129,7 +129,7 @@ def test_numbers_stand_side_by_side_and_text_is_refused():
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     st.lists(st.tuples(TEXTS, st.floats(width=64), TEXTS), min_size=1, max_size=6, unique_by=lambda row: row[0]),
     st.dictionaries(TEXTS, st.integers() | TEXTS, max_size=2),

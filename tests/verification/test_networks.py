@@ -92,7 +92,7 @@ def test_no_input_of_a_region_leaves_its_bounds(kind: str, norm: str) -> None:
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.02, 0.3]))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_bounds_hold_the_exact_range_of_a_perceptron(seed: int, epsilon: float) -> None:
     network = MLP(2, hidden=(3, 2), classes=2, mean=0.3, std=0.7, seed=seed).eval()
     clean = torch.rand(1, 2, generator=torch.Generator().manual_seed(seed)) - 0.5

@@ -183,7 +183,7 @@ def test_no_random_input_leaves_its_interval(kind: str) -> None:
     assert (truth.max(axis=0) <= found.upper).all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15)
 @given(st.data())
 def test_bounds_of_small_forests_are_exact_on_threshold_values(pick: st.DataObject) -> None:
     verifier, x, _ = fitted(pick.draw(st.sampled_from(["gradient boosting", "XGBoost", "LightGBM"])), 2)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal.lab.baselines import AdmmSettings, admm
@@ -86,7 +86,6 @@ def check(found: WorstCase, exact: Fraction) -> None:
 
 
 @given(naive.problems(max_n=4, max_bins=3), st.lists(st.booleans(), min_size=4, max_size=4))
-@settings(max_examples=60, deadline=None)
 def test_values_are_on_the_safe_side_of_exact_arithmetic(p: naive.Problem, mask: list[bool]) -> None:
     worst = calibration_error(*p.arguments, **p.options)
     check(worst, naive.exact_calibration_error(p, max))
@@ -115,7 +114,6 @@ def test_values_are_on_the_safe_side_of_exact_arithmetic(p: naive.Problem, mask:
 
 
 @given(naive.problems(max_n=6, max_bins=3), st.sampled_from([0.3, 0.05, 1e-9]), st.sampled_from([0.0, 0.001]))
-@settings(max_examples=40, deadline=None)
 def test_a_population_bound_is_on_the_safe_side_of_exact_arithmetic(
     p: naive.Problem, delta: float, alpha: float
 ) -> None:

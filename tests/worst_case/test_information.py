@@ -42,7 +42,7 @@ WIDE = ([0.0] * 4, [1.0] * 4, [1, 1, 0, 0])
 
 
 @given(problems())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_the_parts_are_those_of_the_definition_and_moved_to_their_safe_sides(p):
     miscalibration, resolution, uncertainty = parts(of(p))
     exact = brier_parts(p)
@@ -71,7 +71,6 @@ def test_a_resolution_that_is_next_to_nothing_is_told_from_none(right):
 
 
 @given(problems())
-@settings(max_examples=60)
 def test_the_certified_brier_score_is_miscalibration_minus_resolution_plus_uncertainty(p):
     found = of(p)
     miscalibration, resolution, uncertainty = (part.value for part in parts(found))
@@ -97,7 +96,7 @@ def test_the_best_map_is_the_solution_of_a_quadratic_program(seed):
 
 
 @given(problems(), st.integers(0, 10_000))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_no_monotone_map_is_certified_to_be_better_than_the_best_one(p, seed):
     rng = np.random.default_rng(seed)
     knots = int(rng.integers(1, 12))
@@ -113,7 +112,7 @@ def test_no_monotone_map_is_certified_to_be_better_than_the_best_one(p, seed):
 
 
 @given(problems(), st.integers(0, 10_000))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_the_certified_resolution_is_the_least_of_any_confidences_inside_the_intervals(p, seed):
     certified = Fraction(of(p).resolution.value)
     assert point_resolution(feasible(p, seed), p.correct) >= certified
@@ -136,7 +135,6 @@ def test_the_best_skill_is_reached_by_certified_recalibration_on_the_samples_it_
 
 
 @given(problems())
-@settings(max_examples=60)
 def test_strictly_monotone_maps_of_the_intervals_leave_resolution_as_it_is(p):
     ends = np.unique(np.concatenate([p.lower, p.upper]))
     ranks = [(np.searchsorted(ends, each) / ends.size) ** 2 for each in (p.lower, p.upper)]
@@ -146,7 +144,6 @@ def test_strictly_monotone_maps_of_the_intervals_leave_resolution_as_it_is(p):
 
 
 @given(problems(), st.randoms())
-@settings(max_examples=60)
 def test_wider_intervals_never_have_more_resolution_and_order_and_type_do_not_matter(p, random):
     found = of(p)
     wider = information(p.lower * random.random(), np.clip(p.upper + random.random() / 4, 0, 1), p.correct)
@@ -248,7 +245,6 @@ def test_what_survives_as_it_is_is_said_with_both_skills():
 
 
 @given(st.integers(1, 20), st.floats(0, 1), st.integers(0, 10_000))
-@settings(max_examples=60)
 def test_confidences_that_survive_as_they_are_beat_every_constant_wherever_they_are(pairs, constant, seed):
     rng = np.random.default_rng(seed)
     correct = np.tile([1, 0], pairs)

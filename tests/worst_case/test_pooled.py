@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal.worst_case import PooledEnds, calibration_error, pooled_calibration_error
@@ -40,7 +40,6 @@ def test_the_value_is_the_largest_over_all_signs_and_ends(seed: int, closed: str
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30), st.sampled_from(["left", "right"]))
-@settings(max_examples=60)
 def test_no_ends_that_keep_the_limits_are_worse(seed: int, n: int, closed: str) -> None:
     random = np.random.default_rng(seed)
     ends = ends_of(n, seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal.metrics import ece, ks_error, mce
@@ -136,7 +136,6 @@ def test_uncertified_samples_raise_the_value_over_all_samples_and_leave_the_othe
     assert result.all_samples.value <= largest + ROUNDING
 
 
-@settings(max_examples=60)
 @given(naive.problems(max_n=5, max_bins=4))
 def test_the_best_case_is_bracketed(p: naive.Problem) -> None:
     result = calibration_error(*p.arguments, **p.options, best=True)

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -54,7 +54,6 @@ def test_certified_accuracy_counts_samples_that_are_certified_and_correct():
 
 
 @given(st.integers(1, 3000), st.data())
-@settings(max_examples=60)
 def test_certified_accuracy_is_never_printed_above_its_value(n, data):
     right = data.draw(st.integers(0, n))
     accuracy = _accuracy(right, n)
@@ -87,7 +86,6 @@ def test_skill_is_undefined_when_the_constant_is_already_perfect(correct, word):
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=40)
 def test_any_confidences_inside_the_intervals_stay_in_every_range(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 30))
