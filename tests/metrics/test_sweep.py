@@ -15,14 +15,14 @@ from tests import naive
 CLOSE = {"rel": 1e-12, "abs": 1e-12}
 
 
-@settings(max_examples=75)
+@settings(max_examples=150)
 @given(naive.weighted(25))
 def test_the_error_agrees_with_its_definition(data):
     z, c, w = data
     assert sweep_ece(z, c, sample_weight=w) == pytest.approx(naive.sweep_ece(z, c, w), **CLOSE)
 
 
-@settings(max_examples=75)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32), st.integers(2, 30), st.floats(0, 1))
 def test_the_error_of_mostly_sorted_outcomes_agrees_with_its_definition(seed, n, mixed):
     # Outcomes that rise with the confidence except for a few allow many bins.
@@ -46,7 +46,7 @@ def most_rising(z, c):
     return 0
 
 
-@settings(max_examples=75)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32), st.integers(2, 60), st.integers(0, 3))
 def test_tied_scores_have_the_bins_of_the_definition(seed, n, rare):
     # Few values whose accuracies rise, but for a few samples; and rare values between and beyond them.

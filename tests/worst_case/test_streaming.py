@@ -43,16 +43,14 @@ def assert_same(one: WorstCase, other: WorstCase) -> None:
     assert np.array_equal(mine.keys, yours.keys)
     assert np.array_equal(mine.sums, yours.sums)
     assert (mine.n, mine.free) == (yours.n, yours.free)
-    if one.settings["bins"] < 300:  # many bins take long
-        assert population_bound(one).to_dict() == population_bound(other).to_dict()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("bins", [1, 15, 256, 257, 2000])
 def test_pieces_have_the_bits_of_the_whole(bins: int, dtype: Any) -> None:
-    samples = draw(3000, 1, dtype)
+    samples = draw(1000, 1, dtype)
     whole = calibration_error(*samples, bins=bins)
-    for cuts in ([], [1500], [1, 2, 3, 2999], list(range(100, 3000, 100))):
+    for cuts in ([], [500], [1, 2, 3, 999], list(range(100, 1000, 100))):
         assert_same(in_pieces(samples, cuts, bins=bins).result(), whole)
 
 
@@ -66,6 +64,7 @@ def test_any_cuts_and_any_order_give_the_same_bits(cuts: list[int], seed: int, c
     result = in_pieces(shuffled, cuts, bins=7, closed=closed).result()
     whole = calibration_error(*samples, bins=7, closed=closed, certified=mask)
     assert_same(result, whole)
+    assert population_bound(result).to_dict() == population_bound(whole).to_dict()
     assert result.all_samples is not None
     assert whole.all_samples is not None
     assert_same(result.all_samples, whole.all_samples)

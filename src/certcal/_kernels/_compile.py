@@ -32,7 +32,8 @@ class Kernel:
     A first argument of up to ``patience`` entries is walked over by the function as it is written, or by its twin in
     NumPy where one is given; what is larger is compiled, and so is all that follows on ``often`` times as many entries.
     A call counts as a 128th of ``patience`` at least, so that thousands of small calls are compiled as well.
-    Inside another kernel it is what that one is: interpreted or compiled.
+    Inside another kernel it is what that one is: interpreted or compiled. A private one is called nowhere else, and
+    compiled sooner for that; from Python it is interpreted.
     """
 
     def __init__(self, function: Any, options: dict[str, Any], patience: int, often: int, in_numpy: Any) -> None:
@@ -40,10 +41,13 @@ class Kernel:
         self.targetoptions = options  # numba reads here what is to be inlined
         self.patience, self._left = patience, patience * often
         self._in_numpy = in_numpy
+        self._private = function.__name__.startswith("_")
         self._dispatcher: Any = None
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
+        if self._private:
+            return self.interpreted(*arguments)
         if self._left:
             steps = arguments[0].size
             if steps <= min(self.patience, self._left):
@@ -95,6 +99,8 @@ def njit(function: Any = None, *, patience: int = 0, often: int = 16, in_numpy: 
     """A kernel that is kept on disk and releases the interpreter lock."""
     if function is None:
         return lambda function: njit(function, patience=patience, often=often, in_numpy=in_numpy, **options)
+    if function.__name__.startswith("_"):
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return Kernel(function, {"cache": True, "nogil": True, **options}, patience, often, in_numpy)
 
 
