@@ -198,7 +198,7 @@ def test_a_model_that_minds_the_batch_size_gives_the_same_run_however_it_is_inte
     for after in (1, 9):
         with pytest.raises(KeyboardInterrupt):
             draw(tmp_path / "cut", model=model("sized"), engine=Counting(stop_after=after))
-    cut = draw(tmp_path / "cut", model=model("sized"), batch=50, workers=2)
+    cut = draw(tmp_path / "cut", model=model("sized"), batch=50)
     assert_same_counts(plain, cut)
     assert digests(plain) == digests(cut)
     other = draw(tmp_path / "other", model=model("sized"), batch=50)
