@@ -1332,6 +1332,21 @@ MUTATIONS = (
         "tests/study/test_questions_models.py::"
         "test_designs_that_only_make_models_accurate_are_seldom_found_at_equal_accuracy",
     ),
+    # ------------------------------------------------------------------------------------------------- training
+    mutation(
+        "training: each piece of a batch has an adversary of its own",
+        "lab/training/step.py",
+        "if self.recipe.together and self.recipe.pieces > 1:",
+        "if self.recipe.together and self.recipe.pieces > self.recipe.batch:",
+        "tests/training/test_pieces.py::test_any_number_of_pieces_has_the_gradients_of_the_whole_batch",
+    ),
+    mutation(
+        "training: a piece that is computed again has other draws of dropout",
+        "lab/training/_pieces.py",
+        "torch.manual_seed(pieces.seeds[number])",
+        "torch.manual_seed(pieces.seeds[number] + int(torch.is_grad_enabled()))",
+        "tests/training/test_pieces.py::test_running_means_are_those_that_the_pieces_make_on_average",
+    ),
 )
 
 

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,20 +17,24 @@ from certcal import InputError
 from certcal.lab.training import train
 from certcal.lab.training._processes import Processes
 from tests.accelerator import accelerator
-from tests.training.digits import ROOT, Modern, Stopped, data, numbers, small, stop_at
+from tests.training.digits import ROOT, Modern, Stopped, data, network, numbers, small, stop_at
 
 PLAN = small("smoothadv", pieces=3, batch=75, augment="crop+flip")
+# Methods that look at a whole batch, whatever its pieces.
+TOGETHER = [small(method, pieces=3, batch=150) for method in ("acce-act-star-sum", "exact-act-ahead", "mmce")]
 
 # Two processes as torchrun would start them, but for what takes long to load, which is loaded once.
 SCRIPT = """
 import json, os, sys
 import numpy as np
-import torch, torch._dynamo
+import torch
+from torch import distributed
 from certcal.data import Inputs
 from certcal.lab.training import Recipe, train
-from tests.training.digits import Modern
+from tests.training.digits import Modern, network
 
-out, data, plan = sys.argv[1], Inputs.from_arrays(**np.load(sys.argv[2])), Recipe.from_dict(json.loads(sys.argv[3]))
+out, data = sys.argv[1], Inputs.from_arrays(**np.load(sys.argv[2]))
+plan, *others = map(Recipe.from_dict, json.loads(sys.argv[3]))
 
 children = []
 for rank in ("0", "1"):
@@ -37,8 +42,11 @@ for rank in ("0", "1"):
     if child == 0:
         torch.set_num_threads(1)
         os.environ |= {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+        distributed.init_process_group("gloo")
         found = train(Modern(), data, plan, test=data, device="cpu", out=out)
-        os.write(1, f"{rank} {found.resumed} {found.folder is None} {found.history[-1]['loss']!r}\\n".encode())
+        losses = [train(network(), data, each, device="cpu").history[-1]["loss"] for each in others]
+        losses.insert(0, found.history[-1]["loss"])
+        os.write(1, f"{rank} {found.resumed} {found.folder is None} {json.dumps(losses)}\\n".encode())
         os._exit(0)
     children.append(child)
 os._exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
@@ -57,13 +65,16 @@ def test_two_processes_have_the_loss_curve_of_one_and_go_on_where_it_stopped(tmp
     before = json.loads((out / "state.json").read_text())["step"]
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
-    command = [sys.executable, "-c", SCRIPT, str(out), str(tmp_path / "data.npz"), json.dumps(PLAN.to_dict())]
+    plans = [each.to_dict() for each in (PLAN, *TOGETHER)]
+    command = [sys.executable, "-c", SCRIPT, str(out), str(tmp_path / "data.npz"), json.dumps(plans)]
     ran = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "MASTER_PORT": port}, capture_output=True, text=True, check=True
     )
-    told = sorted(line.split() for line in ran.stdout.splitlines())
+    told = sorted(line.split(maxsplit=3) for line in ran.stdout.splitlines())
     assert [line[:3] for line in told] == [["0", str(before), "False"], ["1", str(before), "True"]]
     assert told[0][3] == told[1][3]
+    alone = [train(network(), some, replace(each, pieces=1), device="cpu").history[-1]["loss"] for each in TOGETHER]
+    assert json.loads(told[0][3])[1:] == pytest.approx(alone, rel=1e-5)
     together = train(Modern(), some, PLAN, test=some, device="cpu", out=out)  # which is finished
     assert together.resumed == whole.history[-1]["step"]
     for one, other in zip(numbers(whole), numbers(together), strict=True):

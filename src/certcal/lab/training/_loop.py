@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -30,7 +30,7 @@ from certcal.lab.training._recipe import Recipe
 from certcal.lab.training.parts import SelectionContext, SelectionWarning, lost_classes, parts_of, selection_record
 from certcal.lab.training.prepare import Start, add_judge_and_soft_labels, check_trainable, prepare_worker
 from certcal.lab.training.schedules import Moment, batches_of, draw_like, generator_of, moment, order_of
-from certcal.lab.training.step import StepResult, StepWorker
+from certcal.lab.training.step import ReadInputs, StepResult, StepWorker
 from certcal.metrics import ece
 from certcal.models.devices import is_out_of_memory, resolve, torch_threads
 from certcal.models.protocol import Outputs
@@ -182,6 +182,8 @@ def train(
             named = processes.device(named)
             processes.check(recipe)
         worker = prepare_worker(network, inputs, recipe, test=test, start=start, outputs=outputs, device=named)
+        if isinstance(worker.inputs, ReadInputs):
+            open_things.callback(worker.inputs.close)
         worker = add_judge_and_soft_labels(worker, network, judge, soft)
         check_trainable(worker, inputs, start is not None or judge is not None)
         folder = None
@@ -230,7 +232,10 @@ class _Loop:
         if state.batches == 0 and self.parts.selection is not None:
             self._select(now)
         batches = batches_of(order_of(state.selection, recipe.seed, state.epoch), recipe.batch)
-        for batch in batches[state.batches :]:
+        left = batches[state.batches :]
+        self._read_ahead(left[:1])
+        for place, batch in enumerate(left, 1):
+            self._read_ahead(left[place : place + 1])
             found = self._step(batch)
             if not math.isfinite(found.loss):
                 raise self._diverged(f"the loss is {found.loss:g}")
@@ -249,6 +254,11 @@ class _Loop:
         self._save()
         self._tell(told)
         self._stop_if_interrupted()
+
+    def _read_ahead(self, batches: Sequence[Tensor]) -> None:
+        inputs = self.worker.inputs
+        if isinstance(inputs, ReadInputs):
+            inputs.read_ahead([index for batch in batches for index in self.crew.numbers_here(batch)])
 
     def _step(self, batch: Tensor) -> StepResult:
         try:

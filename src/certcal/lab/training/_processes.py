@@ -2,8 +2,8 @@
 # The annotations of torch.distributed are incomplete.
 """One training in several processes, each on a device of its own, as torchrun starts them.
 
-Every process has the data and the whole state, and works on every n-th piece of a batch; gradients are averaged by
-torch's DistributedDataParallel while they are computed. The first process alone reads and writes the folder.
+Every process has the data and the whole state, and works on every n-th piece of a batch; gradients are summed over the
+processes. The first process alone reads and writes the folder.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, distributed, nn
+from torch import Tensor, distributed
 
 from certcal._base.checks import InputError
 from certcal.lab.training._checkpoints import TrainingState
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training.step import Numbered, Place, StepResult, StepWorker, all_finite, restore, to_numbers
+from certcal.lab.training.step import Place, StepResult, StepWorker, all_finite, to_numbers
 from certcal.models.devices import resolve
 
 
@@ -78,65 +78,50 @@ def join_processes() -> Generator[Processes | None, None, None]:
             distributed.destroy_process_group()
 
 
-class _PieceLoss(nn.Module):
-    """From a piece to its loss, as a module whose weights are those that are trained."""
-
-    def __init__(self, worker: StepWorker) -> None:
-        super().__init__()
-        self.weights = nn.ParameterList(worker.trained)
-        self._work = worker.piece
-
-    def forward(self, place: Place, numbered: Numbered) -> tuple[Tensor, Tensor]:
-        judged, numbers = self._work(place, numbered)
-        return judged.loss, numbers
-
-
 class ProcessCrew:
     """One batch in several processes, each with every n-th piece."""
 
     def __init__(self, worker: StepWorker, processes: Processes) -> None:
         self.worker, self.processes = worker, processes
-        self.loss = nn.parallel.DistributedDataParallel(_PieceLoss(worker))
+
+    def numbers_here(self, batch: Tensor) -> list[Tensor]:
+        """Numbers of the samples of a batch that are read in this process, piece by piece."""
+        return self.worker.numbers_here(batch)[self.processes.rank :: self.processes.count]
 
     def step(self, place: Place, batch: Tensor) -> StepResult:
         """The result of a batch, the same in all processes."""
-        worker, count = self.worker, self.processes.count
-        mine = worker.cut(batch)[self.processes.rank :: count]
-        start = [buffer.clone() for buffer in worker.buffers]
-        found: list[tuple[float, Tensor, list[Tensor]]] = []  # of each piece its share, numbers and buffers
-        for numbered in mine:
-            share = numbered[1].numel() / batch.numel()
-            with contextlib.nullcontext() if numbered is mine[-1] else self.loss.no_sync():
-                loss, numbers = self.loss(place, numbered)
-                (loss * (share * count * place.scale)).backward()  # of which the mean over the processes is taken
-            found.append((share, numbers, [buffer.clone() for buffer in worker.buffers]))
-            restore(worker.buffers, start)
-        gradients = self._gradients(place.scale)
+        worker, rank, count = self.worker, self.processes.rank, self.processes.count
+        mine = worker.cut(batch)[rank::count]
+        if worker.recipe.together:
+            return worker.step_together(place, batch, [number for number, _ in mine], _sum_over_processes)
+        found = worker.work(place, mine)
+        shares = [index.numel() / batch.numel() for _, index in mine]
+        start = worker.buffers
         floating = [k for k, buffer in enumerate(start) if buffer.is_floating_point()]
-        changes = [torch.stack([(each[k] - start[k]) * share for share, _, each in found]).sum(0) for k in floating]
-        told = torch.stack([torch.stack([numbers[0] * share, numbers[1]]) for share, numbers, _ in found]).sum(0)
-        told, *changes = _sum_over_processes([told, *changes])
-        buffers = found[0][2]
+
+        def mean(several: Sequence[Tensor]) -> Tensor:
+            return torch.stack([each * share for each, share in zip(several, shares, strict=True)]).sum(0)
+
+        numbers = [each.numbers for each in found]
+        told = torch.stack([mean(numbers)[0], torch.stack(numbers)[:, 1].sum()])
+        slopes = [mean(each) for each in zip(*(each.gradients for each in found), strict=True)]
+        changes = [mean([each.buffers[k] - start[k] for each in found]) for k in floating]
+        told, *rest = _sum_over_processes([told, *slopes, *changes])
+        slopes, changes = rest[: len(slopes)], rest[len(slopes) :]
+        # In the memory order of the weights, so that later arithmetic has the same order wherever this came from.
+        pairs = zip(worker.trained, slopes, strict=True)
+        gradients = [torch.empty_like(weight).copy_(slope).div_(place.scale) for weight, slope in pairs]
+        buffers = list(found[0].buffers)
         for k, change in zip(floating, changes, strict=True):
             buffers[k] = start[k] + change
-        mean, correct, finite = to_numbers(torch.cat([told, all_finite(gradients)[None]]))
-        return StepResult(mean, round(correct), bool(finite), gradients, buffers)
-
-    def _gradients(self, scale: float) -> list[Tensor]:
-        """Gradients shared by all processes, without the scale."""
-        found = [weight.grad for weight in self.worker.trained]
-        self.worker.network.zero_grad(set_to_none=True)
-        gradients = [each.div_(scale) for each in found if each is not None]
-        if len(gradients) < len(found):
-            raise InputError(
-                f"{type(self.worker.network).__name__} has weights that its answer does not depend on, which several "
-                "processes cannot train; call .requires_grad_(False) on them, or train in one process"
-            )
-        return gradients
+        loss, correct, finite = to_numbers(torch.cat([told, all_finite(gradients)[None]]))
+        return StepResult(loss, round(correct), bool(finite), gradients, buffers)
 
 
 def _sum_over_processes(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Sums over the processes, in one message."""
+    """Sums over the processes, in one message, which floats of single precision are enough for."""
+    if not tensors:
+        return []
     whole = torch.cat([each.flatten().float() for each in tensors])
     distributed.all_reduce(whole)
     parts = torch.split(whole, [each.numel() for each in tensors])

@@ -75,8 +75,10 @@ class Recipe:
     """Passes over the data, and the largest number of samples per step. An epoch's samples are shared evenly among as
     few steps as that allows."""
     pieces: int = 1
-    """Into how many parts a batch is cut. Adversaries and batch normalisation see one piece at a time, gradients are
-    added in the order of the pieces; so this changes the result, and the number of processes does not."""
+    """Into how many parts a batch is cut, which are worked on one after the other or in several processes. Adversaries
+    and losses that look at a batch as a whole (:attr:`together`) still do, to rounding. But batch normalisation sees
+    one piece at a time where it is trained (adversaries meet it in evaluation mode), and other methods draw noise for
+    each piece: so this can change the result, and the number of processes does not."""
     learning_rate: float = 0.1
     milestones: tuple[int, ...] = ()
     decay: float = 0.1
@@ -182,7 +184,7 @@ class Recipe:
     @property
     def together(self) -> bool:
         """Whether adversary or loss look at a whole batch at once, so that one sample has no loss of its own."""
-        if getattr(self.own, "together", False):
+        if getattr(self.own, "together", False) or getattr(self.loss, "together", False):
             return True
         chosen: Any = METHODS[self.method].adversary if self.adversary is None else self.adversary
         return bool(getattr(ADVERSARIES[chosen] if isinstance(chosen, str) else chosen, "together", False))

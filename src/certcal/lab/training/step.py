@@ -1,11 +1,16 @@
 # pyright: reportUnknownMemberType=false
 # The annotations of torch.random are incomplete.
-"""One step: noise, adversary, loss and gradients of each piece of a batch, their sum, and the weights that move."""
+"""One step: noise, adversary, loss and gradients of each piece of a batch, their sum, and the weights that move.
+
+Methods that look at a whole batch do so whatever its pieces; see ``_pieces``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -17,6 +22,7 @@ from certcal._base.checks import InputError
 from certcal.attacks import Adversary, Ball, Found, Target
 from certcal.data import Rows
 from certcal.lab.training._augment import augment_images
+from certcal.lab.training._pieces import BatchInPieces, PiecewiseTarget, Sum
 from certcal.lab.training._recipe import Recipe
 from certcal.lab.training.parts import Judged, TrainingParts, View, parts_of
 from certcal.lab.training.schedules import Moment, generator_of, moment, seed_of
@@ -59,12 +65,13 @@ class StepResult:
     buffers: Sequence[Tensor]
 
 
-@dataclass(frozen=True, eq=False)
 class ReadInputs:
     """Inputs that are read when they are indexed, as a tensor is; all of them, or those of some numbers."""
 
-    rows: Rows
-    chosen: Tensor | None = None
+    def __init__(self, rows: Rows, chosen: Tensor | None = None) -> None:
+        self.rows, self.chosen = rows, chosen
+        self._reader: ThreadPoolExecutor | None = None
+        self._coming: dict[bytes, Future[Tensor]] = {}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,6 +79,23 @@ class ReadInputs:
         return self.rows.shape
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
+        if isinstance(index, Tensor) and (coming := self._coming.pop(index.numpy().tobytes(), None)) is not None:
+            return coming.result()
+        return self._read(index)
+
+    def read_ahead(self, several: Sequence[Tensor]) -> None:
+        """Begin to read what will be asked for by these numbers, in one thread, while the device computes."""
+        self._reader = self._reader or ThreadPoolExecutor(1, "reading ahead")
+        for index in several:
+            self._coming[index.numpy().tobytes()] = self._reader.submit(self._read, index)
+
+    def close(self) -> None:
+        """Forget what was not asked for."""
+        self._coming.clear()
+        if self._reader is not None:
+            self._reader.shutdown(cancel_futures=True)
+
+    def _read(self, index: Tensor | slice) -> Tensor:
         wanted = index if self.chosen is None else self.chosen[index]
         return torch.tensor(self.rows[wanted if isinstance(wanted, slice) else wanted.numpy()])
 
@@ -117,8 +141,14 @@ class StepWorker:
         """A batch, given by the numbers of its samples, in pieces."""
         return list(enumerate(torch.tensor_split(batch, self.recipe.pieces)))
 
+    def numbers_here(self, batch: Tensor) -> list[Tensor]:
+        """Numbers of the samples of a batch that are read in this process, piece by piece."""
+        return [index for _, index in self.cut(batch)]
+
     def step(self, place: Place, batch: Tensor) -> StepResult:
         """Result of a batch."""
+        if self.recipe.together and self.recipe.pieces > 1:
+            return self.step_together(place, batch, range(self.recipe.pieces), list)
         cut = self.cut(batch)
         return self.combine_pieces(self.work(place, cut), [index.numel() for _, index in cut], place.scale)
 
@@ -132,6 +162,35 @@ class StepWorker:
             found.append(PieceResult(numbers, gradients, [buffer.clone() for buffer in self.buffers]))
             restore(self.buffers, start)
         return found
+
+    def step_together(self, place: Place, batch: Tensor, mine: Sequence[int], total: Sum) -> StepResult:
+        """Result of a batch whose samples are looked at together, with some of its pieces worked on here."""
+        cut, recipe = self.cut(batch), self.recipe
+        stops = accumulate((index.numel() for _, index in cut), initial=0)
+        pieces = BatchInPieces(
+            rows=[slice(*ends) for ends in pairwise(stops)],
+            seeds=[seed_of("network", recipe.seed, place.step, number) for number, _ in cut],
+            mine=mine,
+            total=total,
+            autocast=self._autocast,
+            buffers=self.buffers,
+        )
+        inputs = pieces.gather([self.samples(cut[number][1], place.step)[0] for number in mine])
+        labels = self.labels[batch].to(self.device)
+        generator = generator_of("piece", recipe.seed, place.step, 0, device=self.device)
+        base = PiecewiseTarget(self.network, self.outputs, pieces=pieces)
+        now, first = moment(recipe, place.epoch), pieces.seeds[0]
+        judged = self.loss(parts_of(recipe), now, inputs, labels, generator, first, base)
+        correct = (judged.log_probabilities.detach().argmax(1) == labels).sum()
+        start = [buffer.clone() for buffer in self.buffers]
+        gradients = [
+            torch.empty_like(weight).copy_(each).div_(place.scale)
+            for weight, each in zip(self.trained, self.gradients(judged, place.scale), strict=True)
+        ]
+        buffers = [before + change for before, change in zip(start, total(pieces.changes), strict=True)]
+        numbers = torch.stack([judged.loss.detach().float(), correct.float(), all_finite(gradients)])
+        loss, right, finite = to_numbers(numbers)
+        return StepResult(loss, round(right), bool(finite), gradients, buffers)
 
     def piece(self, place: Place, numbered: Numbered) -> tuple[Judged, Tensor]:
         """The loss of a piece, and as numbers that loss and how many are right."""
@@ -165,11 +224,12 @@ class StepWorker:
         labels: Tensor,
         generator: torch.Generator,
         dropout: int | None,
+        base: Target | None = None,
     ) -> Judged:
         """The loss of some samples; without a seed for dropout the network is in evaluation mode."""
-        kind = _KINDS.get(self.recipe.precision)
-        with torch.autocast(self.device.type, dtype=kind, enabled=kind is not None):
-            target, found, search_result = self._attack(parts, now, inputs, labels, generator)
+        base = base or Target(self.network, self.outputs)
+        with self._autocast():
+            target, found, search_result = self._attack(base, parts, now, inputs, labels, generator)
             if dropout is not None:
                 self.network.train()
                 torch.manual_seed(dropout)  # for dropout and the like
@@ -183,8 +243,18 @@ class StepWorker:
         loss = judged.loss if scale == 1 else judged.loss * scale
         return torch.autograd.grad(loss, self.trained, allow_unused=True, materialize_grads=True)
 
+    def _autocast(self) -> torch.autocast:
+        kind = _KINDS.get(self.recipe.precision)
+        return torch.autocast(self.device.type, dtype=kind, enabled=kind is not None)
+
     def _attack(
-        self, parts: TrainingParts, now: Moment, inputs: Tensor, labels: Tensor, generator: torch.Generator
+        self,
+        base: Target,
+        parts: TrainingParts,
+        now: Moment,
+        inputs: Tensor,
+        labels: Tensor,
+        generator: torch.Generator,
     ) -> tuple[Target, Found, Any]:
         """The target with its noise, and what adversary and inner search find with the network fixed."""
         trained = self.trained
@@ -192,7 +262,7 @@ class StepWorker:
         for weight in trained:
             weight.requires_grad_(False)
         try:
-            target, found = Target(self.network, self.outputs), Found(inputs)
+            target, found = base, Found(inputs)
             if parts.noise is not None:
                 target = replace(target, noise=parts.noise(target, inputs, labels, now, generator))
             if parts.adversary is not None and now.epsilon:
