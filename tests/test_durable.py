@@ -117,7 +117,7 @@ from certcal.lab.study import read_architectures
 
 folder = Path(sys.argv[1])
 unit = Unit("counting", 0, 1, 0, 5)
-drawn = SimpleNamespace(run="", model=SimpleNamespace(classes=2), thresholds=(0.5,))
+drawn = SimpleNamespace(run="", model=SimpleNamespace(classes=2), thresholds=(0.5,), version=3, histograms=1)
 readers = {
     "manifest.json": lambda path: smoothing.open_run(folder),
     unit.name: lambda path: read_shard(folder, drawn, unit),

@@ -13,7 +13,7 @@ from certcal.smoothing import Run, sample
 
 HERE = "tests.smoothing.models_for_tests"
 ROOT = Path(__file__).parent.parent.parent
-COUNTED = ("label", "predicted", "draws", "votes", "invalid", "histogram")
+COUNTED = ("label", "predicted", "draws", "votes", "invalid", "histogram", "sums")
 
 X = np.random.default_rng(2).normal(size=(24, 4)).astype(np.float32)
 Y = np.random.default_rng(3).integers(0, 3, 24)

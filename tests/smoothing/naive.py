@@ -144,6 +144,24 @@ def tally(
     return votes, invalid, histogram
 
 
+def tally_of_all(
+    rows: Sequence[Sequence[float]], logits: bool, chosen: int, others: Sequence[int], levels: Sequence[float]
+) -> tuple[int, list[int], list[list[int]]]:
+    """Sum of the chosen class's confidence in units of 2⁻³⁰, votes by class, histograms of others and of the rest."""
+    total, votes = 0, [0] * len(rows[0])
+    histograms = [[0] * (len(levels) + 1) for _ in (*others, None)]
+    for row in rows:
+        valid = is_prediction(row, logits)
+        shares = (softmax(row) if logits else [min(1.0, v) for v in row]) if valid else [0.0] * len(row)
+        if valid:
+            votes[max(range(len(row)), key=lambda k: row[k])] += 1
+        total += math.floor(shares[chosen] * 2**30)
+        rest = min(1.0, sum(share for k, share in enumerate(shares) if k not in (chosen, *others)))
+        for histogram, share in zip(histograms, [*(shares[k] for k in others), rest], strict=True):
+            histogram[sum(t <= share for t in levels)] += 1
+    return total, votes, histograms
+
+
 def noisy(point: np.ndarray, noise: Callable[[int], float], sigma: float) -> np.ndarray:
     """Input + sigma * noise in float32, coordinate by coordinate, with the least float32 not below sigma."""
     scale = next(s for s in (np.float32(sigma), np.nextafter(np.float32(sigma), np.float32(1e9))) if float(s) >= sigma)

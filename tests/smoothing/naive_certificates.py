@@ -72,8 +72,8 @@ def lower_end(kind: str, draws: np.ndarray, thresholds: np.ndarray, r: float, le
     """The lower end of an interval; for the upper one pass 1 - draws and 1 - thresholds, reversed."""
     n = len(draws)
     below = np.array([max([0.0, *thresholds[thresholds <= x]]) for x in draws])  # rounded down to the grid
-    if kind == "standard":
-        return h(max(below.mean() - np.sqrt(np.log(1 / level) / (2 * n)), 0), r)
+    if kind == "standard":  # of the mean itself
+        return h(max(draws.mean() - np.sqrt(np.log(1 / level) / (2 * n)), 0), r)
     if kind == "bernstein":
         log = np.log(3 / level)
         return h(max(below.mean() - np.sqrt(2 * below.var() * log / n) - 3 * log / n, 0), r)

@@ -119,6 +119,33 @@ def test_no_end_of_a_million_draws_is_inside_that_of_fifty_digits(confidence: st
             assert 1 - above <= mpmath.mpf(float(found.upper[row])) < 1 - above + 1e-11
 
 
+@pytest.mark.parametrize("r", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize("offset", [2.0**-45, 2.0**-30 - 2.0**-45], ids=["just above a unit", "just below one"])
+def test_standard_is_hoeffdings_interval_of_the_exact_mean_rounded_outward(offset: float, r: float) -> None:
+    """Where a confidence lies between two units, rounding it the wrong way would put an end inside the interval."""
+    n, x = 2_000, 0.75 + offset  # in the middle of a cell
+    counts = Counts.from_confidences(np.full((1, n), x), GRID, votes=[n], sigma=1.0)
+    found = certificates(counts, r, 0.001, "standard")
+    spent = dict(found.ledger.entries)
+    with mpmath.workdps(50):
+
+        def end(mean: mpmath.mpf, level: float) -> mpmath.mpf:
+            limit = mean - mpmath.sqrt(-mpmath.log(mpmath.mpf(level)) / (2 * n))
+            return mpmath.ncdf(naive.probit(limit) - r) if limit > 0 else mpmath.mpf(0)
+
+        below, above = end(mpmath.mpf(x), spent["lower"]), 1 - end(1 - mpmath.mpf(x), spent["upper"])
+        assert below - 1e-8 < mpmath.mpf(float(found.lower[0])) <= below
+        assert above <= mpmath.mpf(float(found.upper[0])) < above + 1e-8
+    old = certificates(dataclasses.replace(counts, sums=None), r, 0.001, "standard")
+    assert old.upper[0] - old.lower[0] > found.upper[0] - found.lower[0] + 0.03  # by the cells of a coarse grid
+    for kind in ("tangent", "tight", "bernstein", "cdf"):  # these read the histogram
+        with_sums, without = (
+            certificates(each, r, 0.001, kind) for each in (counts, dataclasses.replace(counts, sums=None))
+        )
+        assert np.array_equal(with_sums.lower, without.lower)
+        assert np.array_equal(with_sums.upper, without.upper)
+
+
 @pytest.mark.parametrize("r", [0.0, 0.5, 6.0])
 def test_no_limit_of_an_end_from_above_is_below_that_of_fifty_digits(r: float) -> None:
     n, rows, rng = 100_000, 8, np.random.default_rng(2)
@@ -354,7 +381,7 @@ def test_the_ledger_adds_up_to_alpha_and_familywise_to_alpha_for_all_samples() -
 def test_samples_with_other_numbers_of_draws_keep_their_certificates() -> None:
     grid = GRID
     few, many = counts_of(beta_draws(9, 1, 200, 3), grid), counts_of(beta_draws(9, 1, 900, 2, seed=1), grid)
-    names = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram")
+    names = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram", "sums")
     order = [3, 0, 4, 1, 2]
     mixed = dataclasses.replace(
         few, **{name: np.concatenate([getattr(few, name), getattr(many, name)])[order] for name in names}

@@ -83,6 +83,8 @@ def test_a_run_agrees_with_the_sampler_asked_in_one_go(whole):
     np.testing.assert_array_equal(counts.predicted, chosen)
     np.testing.assert_array_equal(counts.votes, tally.votes)
     np.testing.assert_array_equal(counts.histogram, tally.histogram)
+    np.testing.assert_array_equal(counts.sums, tally.sums)
+    np.testing.assert_array_equal(whole.class_votes().toarray(), tally.class_votes)
 
 
 def test_an_opened_run_is_the_run_that_was_drawn(whole):
@@ -568,10 +570,12 @@ def test_numbers_that_no_drawing_gives_are_found_even_with_their_digest(tmp_path
     unit = run.manifest.units()[-1]
     columns = read_shard(run.path, run.manifest, unit)
     assert columns is not None
-    votes = columns["votes"].copy()
-    votes[0] = unit.stop - unit.start + 1
-    write_shard(run.path, run.manifest, unit, columns | {"votes": votes})
-    assert [reason for _, reason in run.state().damaged] == ["its numbers contradict each other"]
+    wrong = {"votes": unit.stop - unit.start + 1, "sums": 2**30 * (unit.stop - unit.start), "class_votes": 0}
+    for name, number in wrong.items():
+        changed = columns[name].copy()
+        changed[0] = number
+        write_shard(run.path, run.manifest, unit, columns | {name: changed})
+        assert [reason for _, reason in run.state().damaged] == ["its numbers contradict each other"], name
 
 
 def test_counts_of_a_class_that_was_not_selected_are_not_used(tmp_path, whole):
@@ -581,7 +585,10 @@ def test_counts_of_a_class_that_was_not_selected_are_not_used(tmp_path, whole):
     unit = run.manifest.units()[-1]
     columns = read_shard(run.path, run.manifest, unit)
     assert columns is not None
-    write_shard(run.path, run.manifest, unit, columns | {"predicted": (columns["predicted"] + 1) % 3})
+    predicted, rows = (columns["predicted"] + 1) % 3, np.repeat(np.arange(len(columns["voted"])), columns["voted"])
+    own = columns["classes"] == predicted[rows]
+    votes = np.bincount(rows[own], columns["class_votes"][own], len(predicted)).astype(np.int64)
+    write_shard(run.path, run.manifest, unit, columns | {"predicted": predicted, "votes": votes})
     assert [reason for _, reason in run.state().damaged] == ["it counts another class than was selected"]
     assert_same_counts(draw(run.path), whole)
 

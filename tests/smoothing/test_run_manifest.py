@@ -124,7 +124,7 @@ def changed(**changes: Any) -> bytes:
         (b'{"version": ' + b"9" * 5000 + b"}", "not readable as JSON"),
         (changed(format="certcal table"), "this is not the manifest of a run"),
         (changed(version=1), "format version 1, whose shards do not say what they were drawn with; draw again into"),
-        (changed(version=3), "format version 3, and this certcal reads 2; update certcal"),
+        (changed(version=4), "format version 4, and this certcal reads 2 and 3; update certcal"),
         (json.dumps(MANIFEST.to_dict()).encode(), "its checksum is not that of its fields"),
         (changed(sigma="0.5"), "Expected float, got str - at $.sigma"),
         (changed(sigma=-1), "Expected float > 0.0 - at $.sigma"),

@@ -22,26 +22,30 @@ def growths(draw):
     return sizes, pilot
 
 
-@given(growths(), st.integers(1, 9), st.integers(1, 60))
-def test_every_draw_is_in_exactly_one_unit(growth, n0, unit):
+@given(growths(), st.integers(1, 9), st.integers(1, 60), st.integers(1, 4))
+def test_every_draw_is_in_exactly_one_unit_and_every_sample_in_one_part(growth, n0, unit, parts):
     sizes, pilot = growth
     seen = {"selection": np.zeros((sizes[-1].samples, n0)), "counting": np.zeros(sizes[-1])}
-    for piece in plan(sizes, n0, pilot, unit):
+    owners = [set() for _ in range(sizes[-1].samples)]
+    for piece in plan(sizes, n0, pilot, unit, parts):
         seen[piece.stage][piece.first : piece.last, piece.start : piece.stop] += 1
+        for sample in range(piece.first, piece.last):
+            owners[sample].add(piece.part)
     assert np.all(seen["selection"] == 1)
     assert np.all(seen["counting"] == 1)
+    assert all(len(each) == 1 for each in owners)
 
 
-@given(growths(), st.integers(1, 9), st.integers(1, 60))
-def test_units_are_counted_without_making_them(growth, n0, unit):
+@given(growths(), st.integers(1, 9), st.integers(1, 60), st.integers(1, 4))
+def test_units_are_counted_without_making_them(growth, n0, unit, parts):
     sizes, pilot = growth
-    assert number_of_units(sizes, n0, pilot, unit) == len(plan(sizes, n0, pilot, unit))
+    assert number_of_units(sizes, n0, pilot, unit, parts) == len(plan(sizes, n0, pilot, unit, parts))
 
 
-@given(growths(), st.integers(1, 9), st.integers(1, 60))
-def test_a_run_that_grows_keeps_its_units(growth, n0, unit):
+@given(growths(), st.integers(1, 9), st.integers(1, 60), st.integers(1, 4))
+def test_a_run_that_grows_keeps_its_units(growth, n0, unit, parts):
     sizes, pilot = growth
-    assert set(plan(sizes[:1], n0, pilot, unit)) <= set(plan(sizes, n0, pilot, unit))
+    assert set(plan(sizes[:1], n0, pilot, unit, parts)) <= set(plan(sizes, n0, pilot, unit, parts))
 
 
 @given(growths(), st.integers(1, 9), st.integers(1, 60))

@@ -79,6 +79,9 @@ def test_counts_are_those_of_the_slow_twin(noise: str, function: Any, outputs: s
 
         rows = function(np.stack([noisy(1, draw) for draw in range(10, 40)])).tolist()
         votes, invalid, histogram = naive.tally(rows, outputs == "logits", int(CLASSES[place]), default_thresholds())
+        total, every, _ = naive.tally_of_all(rows, outputs == "logits", int(CLASSES[place]), [], default_thresholds())
+        assert tally.class_votes[place].tolist() == every
+        assert abs(tally.sums[place] - total) <= 30 * 2**30 * 1e-5  # the noise of the twin is of more digits
         assert (tally.votes[place], tally.invalid[place]) == (votes, invalid)
         assert tally.histogram[place].tolist() == histogram
         chosen = np.argmax(function(np.stack([noisy(0, draw) for draw in range(20)])), axis=1)
@@ -195,16 +198,23 @@ def test_probabilities_are_counted_as_the_slow_twin_does(rows: list[list[float]]
 
 
 def counted(outputs: np.ndarray, logits: bool, chosen: int, levels: list[float]) -> tuple[int, int, list[int]]:
-    votes, invalid, histogram = np.zeros(1, int), np.zeros(1, int), np.zeros((1, len(levels) + 1), int)
-    rows, thresholds = len(outputs), np.array(levels)
-    add_confidences(
-        outputs, rows, 0, rows, logits, 1e-6, 1e-3, np.array([chosen]), thresholds, votes, invalid, histogram
+    """Votes, invalid rows and histogram; sums, votes of all classes and other histograms are those of the slow twin."""
+    rows, thresholds, k = len(outputs), np.array(levels), outputs.shape[1]
+    others = np.array([[(chosen + 1) % k]])
+    invalid, sums, histogram, votes, more = (
+        np.zeros((1, *shape), int) for shape in ((), (), (len(levels) + 1,), (k,), (2, len(levels) + 1))
     )
-    every, without = np.zeros((1, outputs.shape[1]), int), np.zeros(1, int)
+    how = (logits, 1e-6, 1e-3, np.array([chosen]), others, thresholds, 2.0**30)
+    add_confidences(outputs, rows, 0, rows, *how, votes, invalid, sums, histogram, more)
+    every, without = np.zeros((1, k), int), np.zeros(1, int)
     add_votes(outputs, rows, 0, rows, logits, 1e-6, 1e-3, every, without)
-    assert (every[0, chosen], without[0]) == (votes[0], invalid[0])
+    assert (every.tolist(), without[0]) == (votes.tolist(), invalid[0])
     assert every.sum() + without[0] == rows
-    return int(votes[0]), int(invalid[0]), histogram[0].tolist()
+    twin = naive.tally_of_all(outputs.tolist(), logits, chosen, others[0].tolist(), levels)
+    assert (votes[0].tolist(), more[0, :1].tolist()) == (twin[1], twin[2][:1])
+    assert abs(int(sums[0]) - twin[0]) <= (rows if logits else 0)  # the last bits of a softmax are its own
+    assert np.abs(np.cumsum(more[0, 1]) - np.cumsum(twin[2][1])).sum() <= (rows if logits else 0)
+    return int(votes[0, chosen]), int(invalid[0]), histogram[0].tolist()
 
 
 def test_a_confidence_on_a_threshold_is_at_least_that_threshold() -> None:

@@ -8,7 +8,8 @@ import os
 import platform
 import re
 import stat
-from collections.abc import Generator
+import time
+from collections.abc import Collection, Generator
 from importlib import import_module
 from io import BufferedReader
 from pathlib import Path
@@ -108,10 +109,15 @@ def is_leftover(name: str) -> bool:
     return name.startswith(".") and name.endswith(_TEMPORARY)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove what a process that was killed in the middle of writing has left. Only under the lock."""
+def remove_leftovers(folder: Path, only: Collection[str] | None = None) -> None:
+    """Remove what a process that was killed in the middle of writing has left. Only under the lock.
+
+    Where others write into the folder, too, ``only`` are the names of the files that are this process's to write.
+    """
     for place in (folder, *(entry for entry in folder.iterdir() if entry.is_dir())):
         for leftover in filter(lambda entry: is_leftover(entry.name), [*place.iterdir()]):
+            if only is not None and leftover.name[1:].removesuffix(_TEMPORARY).rpartition(".")[0] not in only:
+                continue
             try:
                 leftover.unlink(missing_ok=True)
             except OSError as error:
@@ -123,9 +129,14 @@ class FolderInUseError(InputError):
 
 
 @contextlib.contextmanager
-def only_writer(folder: Path, doing: str = "writing into this folder") -> Generator[None, None, None]:
-    """Hold a folder's lock. The system drops it with the process, so what a killed one leaves is harmless."""
-    path = folder / LOCK
+def only_writer(
+    folder: Path, doing: str = "writing into this folder", *, lock: str = LOCK, patience: float = 0.0
+) -> Generator[None, None, None]:
+    """Hold a folder's lock. The system drops it with the process, so what a killed one leaves is harmless.
+
+    ``patience`` are the seconds to wait for somebody who holds it for a moment.
+    """
+    path, until = folder / lock, time.monotonic() + patience
     if path.is_symlink():
         raise InputError(f"{path}: this is a link, and a lock is a file; remove it or choose another folder")
     try:
@@ -137,7 +148,10 @@ def only_writer(folder: Path, doing: str = "writing into this folder") -> Genera
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InputError(f"{path}: this is not a regular file; remove it or choose another folder")
-        if not _take_lock(descriptor):
+        while not _take_lock(descriptor):
+            if time.monotonic() < until:
+                time.sleep(0.02)
+                continue
             holder = _read_beginning(descriptor, 80).decode("ascii", "replace").strip() or "unknown"
             raise FolderInUseError(
                 f"{folder}: another process ({holder}) is {doing}; wait for it, or choose another folder"

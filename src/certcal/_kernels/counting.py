@@ -86,6 +86,21 @@ def add_votes(
             invalid[place] += 1
 
 
+@njit(error_model="numpy")
+def _rest(row: Any, chosen: Any, others: Any, logits: Any) -> Any:
+    """Probability of all classes but the chosen one and the others."""
+    top = np.float64(row[_largest(row)])
+    total, rest = 0.0, 0.0
+    for k in range(row.size):
+        weight = np.exp(np.float64(row[k]) - top) if logits else np.float64(row[k])
+        total += weight
+        named = k == chosen
+        for other in others:
+            named |= k == other
+        rest += 0.0 if named else weight
+    return min(rest / total if logits else rest, 1.0)
+
+
 @njit
 def add_confidences(
     outputs: Any,
@@ -96,20 +111,35 @@ def add_confidences(
     above: Any,
     tolerance: Any,
     classes: Any,
+    others: Any,
     thresholds: Any,
+    units: Any,
     votes: Any,
     invalid: Any,
+    sums: Any,
     histogram: Any,
+    other_histograms: Any,
 ) -> None:
-    """Count votes for each sample's class and the cell of its confidence, as :func:`add_votes` does for all classes."""
+    """Count votes as :func:`add_votes` does, and the confidence of each sample's class: its cell, and its sum.
+
+    A confidence is added as the whole number of ``units`` in it (a power of two, so that nothing else is rounded). The
+    ``others`` are further classes of each sample, which get a histogram each; the last one is of all the rest.
+    """
+    more = others.shape[1]
     for row in range(rows):
         place = (first + row) // per_sample
         chosen = classes[place]
-        cell = 0
-        if _valid(outputs[row], logits, above, tolerance):
-            if _largest(outputs[row]) == chosen:
-                votes[place] += 1
-            cell = _cell(_confidence(outputs[row], chosen, logits), thresholds)
-        else:
+        if not _valid(outputs[row], logits, above, tolerance):
             invalid[place] += 1
-        histogram[place, cell] += 1
+            histogram[place, 0] += 1
+            for k in range(other_histograms.shape[1]):
+                other_histograms[place, k, 0] += 1
+            continue
+        votes[place, _largest(outputs[row])] += 1
+        confidence = _confidence(outputs[row], chosen, logits)
+        sums[place] += np.int64(np.floor(confidence * units))
+        histogram[place, _cell(confidence, thresholds)] += 1
+        for k in range(more):
+            other_histograms[place, k, _cell(_confidence(outputs[row], others[place, k], logits), thresholds)] += 1
+        if more:
+            other_histograms[place, more, _cell(_rest(outputs[row], chosen, others[place], logits), thresholds)] += 1

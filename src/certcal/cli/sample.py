@@ -35,9 +35,9 @@ _ENDINGS = (".json", ".parquet")
 )
 @model_options(verb, _WHAT)
 @verb_options(verb, _WHAT, only=("split", "limit", "every", "resize", "crop"))
-@verb_options(verb, _DRAWING, only=("sigma", "n", "n0", "seed", "noise"))
+@verb_options(verb, _DRAWING, only=("sigma", "n", "n0", "seed", "noise", "histograms"))
 @engine_options(_RUNNING)
-@verb_options(verb, _RUNNING, only=("batch", "device", "noise_threads"))
+@verb_options(verb, _RUNNING, only=("batch", "device", "noise_threads", "part"))
 @verb_options(decide, _DECIDING, only=("radius", "alpha"), optional=True)
 @json_option
 @option(
@@ -84,6 +84,9 @@ def sample(
     level = {} if alpha is None else {"alpha": alpha}
     if radius is not None:
         output.check(*existing_files(data))
+        for name in ("histograms", "part"):
+            if options.pop(name) not in (None, 1):
+                raise click.UsageError(f"--{name} is for runs, and --decide-radius makes none; leave one out")
         decisions = decide(model, data, radius=radius, **level, **options)
         output.emit(decisions, sources=read)
         return

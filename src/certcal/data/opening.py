@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
@@ -39,12 +39,13 @@ class DataSettings:
     Examples
     --------
     >>> DataSettings(every=20, resize=256, crop=224)
-    DataSettings(every=20, resize=256, crop=224)
+    DataSettings(every=20, resize=256, crop=224, split=None)
     """
 
     every: int = 1
     resize: int | None = None
     crop: int | None = None
+    split: Part | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "every", check_setting("every", self.every, Spec("", "whole", least=1, most=10**9)))
@@ -261,11 +262,10 @@ def _readers(source: str, how: DataSettings) -> Readers:
 
 @dataclass(frozen=True, eq=False)
 class OpenedInputs:
-    """Inputs, what they are called, of data in two parts which one they are, and how they were chosen and prepared."""
+    """Inputs, what they are called, and how they were chosen and prepared."""
 
     inputs: Inputs
     name: str
-    split: str | None
     settings: DataSettings = DataSettings()
 
 
@@ -301,7 +301,7 @@ def open_inputs(
     Examples
     --------
     >>> opened = open_inputs("digits", limit=10, every=20)
-    >>> len(opened.inputs), opened.name, opened.split, opened.settings.every
+    >>> len(opened.inputs), opened.name, opened.settings.split, opened.settings.every
     (10, 'digits', 'test', 20)
     >>> open_inputs([([0.5, 0.25], 1), ([0.0, 1.0], 0), ([1.0, 1.0], 1)]).inputs.labels
     array([1, 0, 1])
@@ -325,7 +325,7 @@ def open_inputs(
         raise InputError(
             f"it is {limit}, but {name} holds {there} samples{chosen}", argument="limit", remedy="give at most that"
         )
-    return OpenedInputs(found.subset(every=how.every, limit=limit), name, split, how)
+    return OpenedInputs(found.subset(every=how.every, limit=limit), name, replace(how, split=split))
 
 
 def _inputs_of(source: Any) -> Inputs:

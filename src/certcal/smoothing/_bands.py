@@ -10,6 +10,12 @@ An upper bound is 1 minus the lower bound for 1 - X: by 1 - Φ(Φ⁻¹(p) + r) =
 histogram read from the top. So there is one side to prove, and ``Side`` says from where it is seen. Rounding X down to
 the lower edge of its cell (and 1 - X likewise) keeps every bound a bound.
 
+Where the sum of the confidences was kept, ``standard`` needs no grid. Y is X rounded down to a multiple of u = 2⁻³⁰: a
+function of the draw alone, in [0, 1], with Y <= X < Y + u. Sums of Y are whole numbers of u, so their mean has no other
+rounding. Hoeffding's inequality for the independent Y gives a limit of E Y <= E X, and for 1 - Y one of E(1 - Y), from
+which E(1 - X) is less than u away: on that side the mean is moved down by u. What is random are the draws, what is
+assumed is what all kinds assume. The other kinds need more than a mean, and read the histogram.
+
 Each kind takes rows of equally many draws and spends its level on its side; the bands do not depend on the radius, so
 one event of probability 1 - level carries the bounds of all radii.
 """
@@ -26,6 +32,7 @@ from numpy.typing import NDArray
 
 from certcal._base.threads import map_blocks
 from certcal.bounds import clopper_pearson, dkw_width, empirical_bernstein, hoeffding
+from certcal.smoothing._counts import UNITS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -63,6 +70,11 @@ class Side:
         spread = counts @ edges**2 / n - mean**2 + 1e-14
         return np.clip(mean, 0, 1), np.clip(spread, 0, 0.25)
 
+    def mean_of_sums(self, sums: Integers, n: int) -> Floats:
+        """No more than the mean of X (or 1 - X) over n draws, and less by at most a unit, per row."""
+        mean = sums / (n * UNITS)
+        return np.clip(1 - mean - 1 / UNITS if self.flip else mean, 0, 1)
+
 
 class HistogramRows(NamedTuple):
     """Samples with equally many draws and the keys of their coins, seen from one side; radius over sigma; a level."""
@@ -72,6 +84,7 @@ class HistogramRows(NamedTuple):
     side: Side
     r: float
     level: float
+    sums: Integers | None = None
 
     @property
     def n(self) -> int:
@@ -92,7 +105,7 @@ def standard(rows: HistogramRows) -> Floats:
     Why: L is for one event per threshold; the mean of X in [0, 1] is the probability of one event in the noise extended
     by a uniform variable U, X >= U, so E X' >= h(E X) as well (Kumar et al. 2020).
     """
-    mean, _ = rows.side.means(rows.histogram)
+    mean = rows.side.means(rows.histogram)[0] if rows.sums is None else rows.side.mean_of_sums(rows.sums, rows.n)
     return _down(shift(np.asarray(hoeffding(mean, rows.n, rows.level, side="lower").lower), rows.r))
 
 

@@ -17,8 +17,11 @@ from certcal.smoothing._noise import NOISES
 
 Integers = NDArray[np.int64]
 
+# Confidences are added up as whole numbers of 1/UNITS, rounded down: exactly, in any order, and within 64 bits.
+UNITS = 1 << 30
+
 _THRESHOLDS = 255
-_PER_SAMPLE = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram")
+_PER_SAMPLE = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram", "sums")
 
 
 def default_thresholds() -> NDArray[np.float64]:
@@ -60,6 +63,12 @@ def check_thresholds(thresholds: Any) -> NDArray[np.float64]:
             "sort them and drop repetitions"
         )
     return values
+
+
+def sum_limits(thresholds: NDArray[np.float64], histogram: Integers) -> tuple[Integers, Integers]:
+    """The smallest and the largest sum, in whole units, that confidences in the cells of a histogram can have."""
+    edges = np.floor(np.concatenate(([0.0], thresholds, [1.0])) * UNITS).astype(np.int64)
+    return histogram @ edges[:-1], histogram @ edges[1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +120,8 @@ class Counts:
     seed: int = 0
     """Of the run's noise, and of the random splits of the draws that "tangent" certificates and averaged claims make.
     Without a run, any number that was chosen before the draws were looked at."""
+    sums: Integers | None = None
+    """Sum over a sample's draws of X in units of 2⁻³⁰, each rounded down; None for runs that did not keep it."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -123,11 +134,16 @@ class Counts:
         if self.histogram.shape[1] != self.thresholds.size + 1:
             reason = f"histogram has {self.histogram.shape[1]} cells; {self.thresholds.size} thresholds make "
             raise InputError(f"{reason}{self.thresholds.size + 1}")
-        same_length(**{name: getattr(self, name).shape[0] for name in _PER_SAMPLE})
+        if self.sums is not None:
+            put(self, "sums", _integers(self.sums, "sums", 1))
+        same_length(**{name: getattr(self, name).shape[0] for name in _PER_SAMPLE if getattr(self, name) is not None})
         _refuse(self.draws < 1, "draws", "has no draws; leave the sample out or draw for it")
         _refuse((self.votes < 0) | (self.votes > self.draws), "votes", "is outside 0 to its draws")
         _refuse(np.any(self.histogram < 0, axis=1), "histogram", "has a negative count")
         _refuse(self.histogram.sum(1) != self.draws, "histogram", "does not add up to its draws")
+        if self.sums is not None:
+            least, most = sum_limits(self.thresholds, self.histogram)
+            _refuse((self.sums < least) | (self.sums > most), "sums", "is not a sum of the histogram's confidences")
         put(self, "earlier", tuple(_size(size) for size in self.earlier))
         put(self, "seed", random_seed(self.seed))
 
@@ -145,7 +161,8 @@ class Counts:
         """Those of the samples at positions, or where a mask is set; at least one."""
         chosen = copy(self)  # what is checked stays checked
         for name in _PER_SAMPLE:
-            object.__setattr__(chosen, name, np.ascontiguousarray(getattr(self, name)[rows]))
+            if getattr(self, name) is not None:
+                object.__setattr__(chosen, name, np.ascontiguousarray(getattr(self, name)[rows]))
         if chosen.draws.ndim != 1 or not chosen.draws.size:
             raise InputError("rows picks no samples; pass a mask or positions of at least one")
         return chosen
@@ -153,8 +170,8 @@ class Counts:
     def confidence_estimates(self) -> ConfidenceEstimates:
         """Smoothed confidence of every sample at its own input, without a perturbation: an estimate, not a guarantee.
 
-        The mean of the draws is not kept, only their histogram: each draw is taken as the middle of its cell. What that
-        may be off by from the mean of the draws is ``error``, half a cell on average over the draws.
+        It is read off the histogram: each draw is taken as the middle of its cell. What that may be off by from the
+        mean of the draws is ``error``, half a cell on average over the draws.
 
         Examples
         --------
@@ -219,6 +236,7 @@ class Counts:
             histogram=counted.reshape(rows, edges.size + 1).astype(np.int64),
             noise=noise,
             seed=seed,
+            sums=np.floor(x * UNITS).astype(np.int64).sum(axis=1),
         )
 
 

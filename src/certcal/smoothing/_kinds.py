@@ -78,7 +78,8 @@ class BandKind:
     def _lower(self, counts: Counts, r: float, level: float, flip: bool) -> Floats:
         side, keys, out = Side.of(counts.thresholds, flip), counts.keys, np.zeros(len(counts))
         for _, rows in equal_draws(counts):
-            out[rows] = self.bound(HistogramRows(counts.histogram[rows], keys[rows], side, r, level))
+            sums = None if counts.sums is None else counts.sums[rows]
+            out[rows] = self.bound(HistogramRows(counts.histogram[rows], keys[rows], side, r, level, sums))
         return out
 
 

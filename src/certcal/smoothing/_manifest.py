@@ -5,11 +5,12 @@ ends with the same shards. The file is JSON, and treated as hostile when it is r
 and every shard a digest of what the manifest says about drawing. They find accidents and careless edits; whoever wants
 to deceive can compute both again.
 
-**What later versions read.** Runs of version 2 stay readable. A field is never renamed, dropped or given another
-meaning; one that is added has a default with which older files mean what they meant. Whatever cannot be done so, other
-noise for the same seed among it, raises the version, and the reader of version 2 stays. A file of a newer version, or
-with a field that is not known here, is refused with the advice to update. Version 1 is refused: its shards do not say
-what they were drawn with.
+**What later versions read.** Runs of version 2 stay readable, and go on in that version. A field is never renamed,
+dropped or given another meaning; one that is added has a default with which older files mean what they meant. Whatever
+cannot be done so, other noise for the same seed among it, raises the version, and the reader of version 2 stays. A file
+of a newer version, or with a field that is not known here, is refused with the advice to update. Version 1 is refused:
+its shards do not say what they were drawn with. Version 3 counts more: the sum of the confidences and the votes of all
+classes, and histograms of several classes where that was asked for.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -30,18 +31,21 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.durable import LOCK, is_leftover, open_regular, write_durably
+from certcal._base.parts import MOST_PARTS, shares
 from certcal.data import Rows, blocks, hash_rows
 from certcal.smoothing._noise import NoiseKind
 
 FILE = "manifest.json"
 FORMAT = "certcal run"
 CHECKSUM = "checksum"
-VERSION = 2
+VERSION = 3
+OLD_VERSION = 2
 
 MOST_DRAWS = 2**31 - 1
 MOST_SAMPLES = 10**9
 MOST_SEED = 2**64 - 1
 MOST_UNITS = 2_000_000
+MOST_HISTOGRAMS = 100
 
 _MOST_BYTES = 8_000_000
 
@@ -68,6 +72,7 @@ class Unit:
     last: int
     start: int
     stop: int
+    part: int = 1
 
     @property
     def passes(self) -> int:
@@ -104,9 +109,13 @@ class DataRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every: Annotated[int, Meta(ge=1, le=MOST_SAMPLES)] = 1
     resize: Pixels | None = None
     crop: Pixels | None = None
+    split: Literal["train", "test"] | None = None
+    range: tuple[float, float] | None = None
+    """Smallest and largest value of all inputs."""
 
 
-_UNUSED = (("every", 1), ("resize", None), ("crop", None))
+# Added to a version later, with what files without it mean.
+_UNUSED = {"every": 1, "resize": None, "crop": None, "split": None, "range": None, "histograms": 1, "parts": 1}
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -138,6 +147,12 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
     """Which model and data."""
     versions: Annotated[dict[str, Text], Meta(max_length=100)]
     """Of the software that created it, and the device that it began on."""
+    version: Literal[2, 3] = VERSION
+    """Of the format."""
+    histograms: Annotated[int, Meta(ge=1, le=MOST_HISTOGRAMS)] = 1
+    """Classes whose confidences have a histogram each; if several, there is one of all other classes as well."""
+    parts: Annotated[int, Meta(ge=1, le=MOST_PARTS)] = 1
+    """Parts that the samples are divided into, for as many writers."""
 
     def __post_init__(self) -> None:
         if self.seed > MOST_SEED:
@@ -147,7 +162,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         steps = pairwise((Size(1, self.pilot), *self.sizes))
         if any(before.samples > after.samples or before.n > after.n for before, after in steps):
             raise ValueError("Expected growing numbers of samples and draws - at `$.sizes`")
-        if number_of_units(self.sizes, self.n0, self.pilot, self.unit) > MOST_UNITS:
+        if number_of_units(self.sizes, self.n0, self.pilot, self.unit, self.parts) > MOST_UNITS:
             raise ValueError(f"Expected at most {MOST_UNITS} shards - at `$.unit`")
 
     @property
@@ -172,12 +187,14 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
 
     def units(self) -> list[Unit]:
         """The pieces of work, selection first."""
-        return plan(self.sizes, self.n0, self.pilot, self.unit)
+        return plan(self.sizes, self.n0, self.pilot, self.unit, self.parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as in the file: without what was added to version 2 later and is not used."""
-        fields = {"format": FORMAT, "version": VERSION} | msgspec.to_builtins(self)
-        fields["data"] = {name: value for name, value in fields["data"].items() if (name, value) not in _UNUSED}
+        """Plain values, as in the file: without what was added later and is not used."""
+        fields = {"format": FORMAT, "version": self.version} | msgspec.to_builtins(self)
+        for place in (fields, fields["data"]):
+            for name in [name for name, meant in _UNUSED.items() if name in place and place[name] == meant]:
+                del place[name]
         return fields
 
     @cached_property
@@ -185,8 +202,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         """Sixty-four hexadecimal digits of all that stays when the run grows; every shard carries them."""
         fields = self.to_dict()
         for each in msgspec.structs.fields(self):  # what later versions add, with what older files mean by it
-            if each.default is not msgspec.NODEFAULT and fields[each.encode_name] == msgspec.to_builtins(each.default):
-                del fields[each.encode_name]
+            if each.name in fields and each.name != "version" and fields[each.name] == each.default:
+                del fields[each.name]
         fields["sizes"] = fields["sizes"][:1]
         fields["data"] = {"shape": self.data.shape}
         return checksum(fields)
@@ -272,10 +289,12 @@ def manifest_from_bytes(content: bytes, path: Path) -> Manifest:
         raise InputError(
             f"{path}: format version 1, whose shards do not say what they were drawn with; draw again into a new folder"
         )
-    if version != VERSION:
-        raise InputError(f"{path}: format version {version!r}, and this certcal reads {VERSION}; update certcal")
+    if type(version) is not int or version not in (OLD_VERSION, VERSION):
+        raise InputError(
+            f"{path}: format version {version!r}, and this certcal reads {OLD_VERSION} and {VERSION}; update certcal"
+        )
     try:
-        manifest = msgspec.convert({k: v for k, v in known.items() if k not in ("format", "version")}, Manifest)
+        manifest = msgspec.convert({k: v for k, v in known.items() if k != "format"}, Manifest)
     except msgspec.ValidationError as error:
         new = "it is of a newer certcal, or " if "unknown field" in str(error) else ""
         raise InputError(
@@ -293,22 +312,22 @@ def manifest_from_bytes(content: bytes, path: Path) -> Manifest:
 # --- units of work ----------------------------------------------------------------------------------------------------
 
 
-def plan(sizes: Sequence[Size], n0: int, pilot: int, unit: int) -> list[Unit]:
+def plan(sizes: Sequence[Size], n0: int, pilot: int, unit: int, parts: int = 1) -> list[Unit]:
     """Every unit of a run that grew through the given sizes: selection first, then counting."""
     stages: tuple[Stage, Stage] = ("selection", "counting")
     return [
         piece
         for stage in stages
-        for rectangle in _rectangles(sizes, n0, pilot)
+        for rectangle in _rectangles(sizes, n0, pilot, parts)
         if rectangle.stage == stage
         for piece in _units_of_rectangle(rectangle, unit)
     ]
 
 
-def number_of_units(sizes: Sequence[Size], n0: int, pilot: int, unit: int) -> int:
+def number_of_units(sizes: Sequence[Size], n0: int, pilot: int, unit: int, parts: int = 1) -> int:
     """How many units a plan has, without making it."""
     total = 0
-    for rectangle in _rectangles(sizes, n0, pilot):
+    for rectangle in _rectangles(sizes, n0, pilot, parts):
         width, height = _cell(rectangle, unit)
         total += -(-(rectangle.last - rectangle.first) // width) * -(-(rectangle.stop - rectangle.start) // height)
     return total
@@ -325,18 +344,24 @@ def default_unit(samples: int, n0: int, n: int, batch: int) -> int:
     return max(1, -(-passes // batch)) * batch
 
 
-def _rectangles(sizes: Sequence[Size], n0: int, pilot: int) -> Iterator[Unit]:
-    """What each step of growth added: the new samples from their first draw, and new draws of the old ones."""
-    before = Size(0, 0)
+def _rectangles(sizes: Sequence[Size], n0: int, pilot: int, parts: int) -> Iterator[Unit]:
+    """What each step of growth added: the new samples from their first draw, and new draws of the old ones.
+
+    The samples of each step are divided into parts, so that no unit lies in two and a part needs no other's selection.
+    """
+    before, shared = Size(0, 0), list[tuple[int, range]]()
     for size in sizes:
-        if size.samples > before.samples:
-            yield Unit("selection", before.samples, size.samples, 0, n0)
+        added = list(enumerate(shares(before.samples, size.samples, parts), 1))
+        yield from (Unit("selection", rows.start, rows.stop, 0, n0, part) for part, rows in added if rows)
         if before.samples and size.n > before.n:
-            yield Unit("counting", 0, before.samples, before.n, size.n)
-        if size.samples > before.samples:
-            yield Unit("counting", before.samples, size.samples, 0, pilot)
-            if size.n > pilot:
-                yield Unit("counting", before.samples, size.samples, pilot, size.n)
+            old = [(1, range(before.samples))] if parts == 1 else shared
+            yield from (Unit("counting", rows.start, rows.stop, before.n, size.n, part) for part, rows in old)
+        for part, rows in added:
+            if rows:
+                yield Unit("counting", rows.start, rows.stop, 0, pilot, part)
+                if size.n > pilot:
+                    yield Unit("counting", rows.start, rows.stop, pilot, size.n, part)
+                shared.append((part, rows))
         before = size
 
 
@@ -353,4 +378,4 @@ def _units_of_rectangle(rectangle: Unit, unit: int) -> Iterator[Unit]:
     for first in range(rectangle.first, rectangle.last, width):
         last = min(first + width, rectangle.last)
         for start in range(rectangle.start, rectangle.stop, height):
-            yield Unit(rectangle.stage, first, last, start, min(start + height, rectangle.stop))
+            yield replace(rectangle, first=first, last=last, start=start, stop=min(start + height, rectangle.stop))

@@ -15,7 +15,8 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, to_numpy, whole_number
 from certcal._base.files import path_of
 from certcal._base.notebook import Card, CardTable, NotebookCard
-from certcal.smoothing._manifest import Manifest, Size, Unit, input_fingerprints, read_manifest
+from certcal._base.parts import missing_text
+from certcal.smoothing._manifest import OLD_VERSION, Manifest, Size, Unit, input_fingerprints, read_manifest
 from certcal.smoothing._shards import (
     DAMAGED,
     Columns,
@@ -26,6 +27,8 @@ from certcal.smoothing._shards import (
 )
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from certcal.data import Rows
     from certcal.smoothing._certificates import Certificates
     from certcal.smoothing._counts import Counts
@@ -47,6 +50,11 @@ class RunState:
     def complete(self) -> bool:
         """Whether nothing is missing."""
         return not self.missing
+
+    @property
+    def missing_parts(self) -> tuple[int, ...]:
+        """Numbers of the parts of which something is missing, from 1."""
+        return tuple(sorted({unit.part for unit in self.missing}))
 
 
 class Run(NotebookCard):
@@ -126,6 +134,52 @@ class Run(NotebookCard):
             self._known[size, draws] = self._collect(size, draws, self._grown_from(size, draws))
         return self._known[size, draws]
 
+    def class_votes(self) -> csr_array:
+        """Votes of the counting draws for every class: a sparse matrix with a row per sample.
+
+        Examples
+        --------
+        >>> import tempfile, certcal.models
+        >>> from certcal.smoothing import sample
+        >>> model, folder = certcal.models.wrap(lambda batch: batch, outputs="logits"), tempfile.TemporaryDirectory()
+        >>> run = sample(model, [[0.1, 2.0, 1.5]], [1], sigma=0.5, n=100, out=f"{folder.name}/run")
+        >>> run.class_votes().toarray()
+        array([[ 0, 73, 27]])
+        >>> folder.cleanup()
+        """
+        from scipy.sparse import csr_array
+
+        found = [np.empty((3, 0), np.int64)]
+        for unit, columns in self._read_counting("votes of all classes", self.manifest.version > OLD_VERSION):
+            rows = np.repeat(np.arange(unit.first, unit.last), columns["voted"])
+            found.append(np.stack([rows, columns["classes"], columns["class_votes"]]))
+        rows, classes, votes = np.concatenate(found, axis=1)
+        return csr_array((votes, (rows, classes)), shape=(self.manifest.samples, self.manifest.model.classes))
+
+    def class_histograms(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Classes (N, L) with the most votes after class A, and histograms (N, L + 1, cells) of their confidences.
+
+        The last histogram is of all classes together that are neither among these nor A. Cells are those of
+        :attr:`Counts.thresholds`. For runs that were sampled with ``histograms`` = L + 1.
+        """
+        m = self.manifest
+        classes = np.zeros((m.samples, m.histograms - 1), np.int64)
+        histograms = np.zeros((m.samples, m.histograms, len(m.thresholds) + 1), np.int64)
+        for unit, columns in self._read_counting("histograms of several classes", m.histograms > 1):
+            rows = slice(unit.first, unit.last)
+            classes[rows] = columns["others"]
+            histograms[rows] += columns["other_histograms"].reshape(histograms[rows].shape)
+        return classes, histograms
+
+    def _read_counting(self, what: str, kept: bool) -> Iterator[tuple[Unit, Columns]]:
+        if not kept:
+            raise InputError(f"{self.path}: the run has no {what}; sample it again into a new folder")
+        for unit, columns, reason in survey(self.path, self.manifest, self.manifest.units()):
+            if columns is None:
+                raise InputError(self._unusable([unit], reason))
+            if unit.stage == "counting":
+                yield unit, columns
+
     def certificates(self, radius: float, *rest: Any, **settings: Any) -> Certificates:
         """Certificates at a radius, with the arguments of :func:`certcal.smoothing.certificates`."""
         from certcal.smoothing._certificates import certificates
@@ -149,17 +203,18 @@ class Run(NotebookCard):
 
         m = self.manifest
         needed = self._units_needed(samples, n)
-        for unit in needed:  # before there is memory for what may only be promised
-            if not (self.path / unit.name).exists():
-                refuse_changed_run(self.path, m)
-                raise InputError(self._unusable(unit, None))
+        # Before there is memory for what may only be promised.
+        absent = [unit for unit in needed if not (self.path / unit.name).exists()]
+        if absent:
+            refuse_changed_run(self.path, m)
+            raise InputError(self._unusable(absent, None))
         cells = len(m.thresholds) + 1
         label, predicted = np.zeros(samples, np.int64), np.zeros(samples, np.int64)
-        draws, votes, invalid = (np.zeros(samples, np.int64) for _ in range(3))
+        draws, votes, invalid, sums = (np.zeros(samples, np.int64) for _ in range(4))
         histogram = np.zeros((samples, cells), np.int64)
         for unit, columns, reason in survey(self.path, m, needed):
             if columns is None:
-                raise InputError(self._unusable(unit, reason))
+                raise InputError(self._unusable([unit], reason))
             keep = slice(unit.first, min(unit.last, samples))
             some = slice(0, keep.stop - keep.start)
             if unit.stage == "selection":
@@ -169,6 +224,8 @@ class Run(NotebookCard):
             votes[keep] += columns["votes"][some]
             invalid[keep] += columns["invalid"][some]
             histogram[keep] += columns["histogram"][some]
+            if "sums" in columns:
+                sums[keep] += columns["sums"][some]
         return Counts(
             thresholds=np.array(m.thresholds),
             sigma=m.sigma,
@@ -182,6 +239,7 @@ class Run(NotebookCard):
             noise=m.noise,
             earlier=earlier,
             seed=m.seed,
+            sums=sums if m.version > OLD_VERSION else None,
         )
 
     def _units_needed(self, samples: int, n: int) -> list[Unit]:
@@ -191,12 +249,21 @@ class Run(NotebookCard):
             if unit.first < samples and (unit.stage == "selection" or unit.start < n)
         ]
 
-    def _unusable(self, unit: Unit, reason: str | None) -> str:
-        m = self.manifest
+    def _unusable(self, units: Sequence[Unit], reason: str | None) -> str:
+        m, unit = self.manifest, units[0]
+        if reason is None and m.parts > 1:
+            return f"{self.path}: {missing_parts(m, (unit.part for unit in units))}"
         what = f"{unit} are not drawn yet" if reason is None else f"the shard of {unit} is damaged: {reason}"
         former = [size for size in m.sizes[:-1] if size != m.sizes[-1]]
         at = f", or use what was there before: counts(samples={former[-1].samples}, n={former[-1].n})" if former else ""
         return f"{self.path}: {what}; give the same sample command again to draw what is missing{at}"
+
+
+def missing_parts(manifest: Manifest, missing: Iterable[int]) -> str:
+    """Which parts of a run are missing, and what to do."""
+    numbers = sorted(set(missing))
+    commands = f"--part {numbers[0]}/{manifest.parts}{' and so on' if len(numbers) > 1 else ''}"
+    return f"{missing_text(numbers, manifest.parts)}; give the same sample command with {commands}"
 
 
 @names_wrong_types
@@ -276,6 +343,8 @@ def usable_counts(run: Run, *, drawn_only: bool = False) -> Counts:
             return run.counts(*size)
         raise InputError(f"{run.path}: no sample is drawn completely; give the same sample command again to go on")
     damaged = f", and {len(state.damaged)} of its shards are damaged" if state.damaged else ""
+    if run.manifest.parts > 1:
+        damaged += f"; {missing_text(state.missing_parts, run.manifest.parts)}"
     raise InputError(
         f"{run.path}: the run is not complete, {state.finished:,} of {state.total:,} draws are there{damaged}",
         remedy="give the same sample command again to draw the rest, or add {drawn_only} to use what is drawn",

@@ -33,6 +33,7 @@ from certcal._base.checks import (
 from certcal._base.checks import labels as class_labels
 from certcal._base.durable import make_folder, only_writer, remove_leftovers
 from certcal._base.files import path_of
+from certcal._base.parts import Part, part_of
 from certcal.data import DataSettings, Inputs, Rows
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.models import Model, Source
@@ -40,9 +41,12 @@ from certcal.models.devices import Fitting, device_name, shares
 from certcal.models.protocol import PackedSource
 from certcal.smoothing._counts import default_thresholds
 from certcal.smoothing._manifest import (
+    FILE,
     MOST_DRAWS,
+    MOST_HISTOGRAMS,
     MOST_SAMPLES,
     MOST_UNITS,
+    OLD_VERSION,
     DataRecord,
     Manifest,
     ModelRecord,
@@ -71,8 +75,8 @@ from certcal.smoothing._sampler import (
     spread,
 )
 from certcal.smoothing._shards import (
-    Columns,
     counting_columns,
+    most_voted,
     refuse_changed_run,
     selection_columns,
     set_aside,
@@ -82,7 +86,8 @@ from certcal.smoothing._shards import (
 Progress = Callable[[int, int], None]
 
 # Settings that say which samples of a source are drawn, and how images are prepared.
-_CHOSEN = ("every", "resize", "crop")
+_CHOSEN = ("every", "resize", "crop", "split")
+PATIENCE = 60.0  # seconds that parts wait for each other while one of them writes the manifest
 PIECE_BYTES = 1 << 27  # of the inputs that are read, sent and drawn at a time, or as many as fill whole batches
 
 
@@ -104,6 +109,8 @@ def sample(
     engine: Engine | None = None,
     progress: Progress | None = None,
     unit: int | None = None,
+    histograms: int = 1,
+    part: str | None = None,
     data_source: str | None = None,
     data_settings: DataSettings | None = None,
 ) -> Run:
@@ -149,13 +156,19 @@ def sample(
         Called with the forward passes that are finished and those of the whole run.
     unit
         Forward passes per shard, at most; chosen by the size of the run when not given. What a kill can lose.
+    histograms
+        Classes whose confidences get a histogram each: those with the most votes among the ``n0`` draws. With more than
+        one there is a histogram of all other classes together as well; see :meth:`Run.class_histograms`.
+    part
+        "3/16" draws the third of sixteen parts of the samples. Each part may be drawn by a process of its own, at the
+        same time, into the same folder; the run is finished when all are. Without it all that is missing is drawn.
     data_source, data_settings
         Where the data came from, and how it was chosen there and prepared: for the record.
 
     Returns
     -------
     Run
-        Finished.
+        Finished, or with ``part`` as far as it is there.
 
     Examples
     --------
@@ -184,6 +197,8 @@ def sample(
         noise=cast("NoiseKind", choice(noise, NOISES, "noise")),
         batch=whole_number(batch, 1, MOST_BATCH, "batch", f"pass a number of rows from 1 to {MOST_BATCH}"),
         unit=None if unit is None else whole_number(unit, 1, 2**62, "unit", "pass a number of forward passes"),
+        histograms=whole_number(histograms, 1, MOST_HISTOGRAMS, "histograms", f"pass 1 to {MOST_HISTOGRAMS} classes"),
+        part=part_of(part),
         data_source=data_source,
         data_settings=DataSettings() if data_settings is None else data_settings,
     )
@@ -194,20 +209,8 @@ def sample(
             "certcal.models.load with its path or 'package.module:name', or use workers=1"
         )
     folder = path_of(out, "out")
-    before = existing_manifest(folder)
-    manifest, batch = create(wanted) if before is None else resume(folder, before, wanted)
     with ExitStack() as kept:
-        if before is None:
-            kept.enter_context(held(place))  # what cannot be had is said before there is a folder
-        make_folder(folder)
-        kept.enter_context(only_writer(folder, "drawing into this run"))
-        if existing_manifest(folder) != before:
-            raise InputError(f"{folder}: another process changed the run just now; give the same command again")
-        remove_leftovers(folder)
-        if manifest != before:
-            if before is not None:
-                refuse_changed_run(folder, before)
-            write_manifest(folder, manifest)
+        manifest, batch = _begin(folder, wanted, place, kept)
         probes = wanted.fingerprint_inputs(manifest.sizes[0].samples)
         settings = {name: getattr(manifest, name) for name in ("sigma", "seed", "noise")}
         settings |= {"thresholds": np.array(manifest.thresholds), "batch": batch, "noise_threads": noise_threads}
@@ -216,8 +219,47 @@ def sample(
         rows = wanted.data.inputs
         readable = not place.remote or (isinstance(rows, Rows) and rows.source.portable and place.shares_files)
         task = Drawing(model, source, settings, probes, manifest.model.fingerprint, rows if readable else None)
-        _draw(folder, manifest, task, place, wanted.data, progress, kept)
+        _draw(folder, manifest, wanted.part, task, place, wanted.data, progress, kept)
     return Run(folder, manifest)
+
+
+def _begin(folder: Path, wanted: RunRequest, place: Engine, kept: ExitStack) -> tuple[Manifest, int]:
+    """The manifest, on disk, and the batch size; what is drawn belongs to this process as long as it is ``kept``."""
+    before, part = existing_manifest(folder), wanted.part
+    manifest, batch = create(wanted) if before is None else resume(folder, before, wanted)
+    if before is None:
+        kept.enter_context(held(place))  # what cannot be had is said before there is a folder
+    make_folder(folder)
+    with ExitStack() as writing:
+        whole = only_writer(folder, "drawing into this run", patience=0.0 if part is None else PATIENCE)
+        (kept if part is None else writing).enter_context(whole)
+        now = existing_manifest(folder)
+        if now != before:
+            if part is None or now is None:
+                raise InputError(f"{folder}: another process changed the run just now; give the same command again")
+            # Another part was first: if it asked for the same, then its manifest is the one.
+            same = {name: getattr(now, name) for name in ("run", "created", "versions")}
+            if msgspec.structs.replace(manifest, **same) == now:
+                manifest = now
+            else:
+                manifest, batch = resume(folder, now, wanted)
+        if manifest != now:
+            if now is not None:
+                refuse_changed_run(folder, now)
+            write_manifest(folder, manifest)
+        if part is None:
+            remove_leftovers(folder)
+            for number in range(1, manifest.parts + 1) if manifest.parts > 1 else ():
+                lock = Part(number, manifest.parts).lock
+                kept.enter_context(only_writer(folder, f"drawing part {number} of this run", lock=lock))
+        else:
+            kept.enter_context(only_writer(folder, "drawing this part", lock=part.lock))
+            remove_leftovers(folder, {Path(unit.name).name for unit in _units(manifest, part)} | {FILE})
+    return manifest, batch
+
+
+def _units(manifest: Manifest, part: Part | None) -> list[Unit]:
+    return [unit for unit in manifest.units() if part is None or unit.part == part.number]
 
 
 # --- creating a run, or deciding whether an existing one may be resumed or extended -----------------------------------
@@ -236,6 +278,8 @@ class RunRequest:
     noise: NoiseKind
     batch: int
     unit: int | None
+    histograms: int
+    part: Part | None
     data_source: str | None
     data_settings: DataSettings
 
@@ -255,16 +299,21 @@ class RunRequest:
     def records(self, *sizes: int, new: int = 0) -> list[DataRecord]:
         """Fingerprints of the first so many samples, for each of some numbers, in one pass over all inputs.
 
-        Exact noise is for inputs on k/255: whether samples from number ``new`` on are is seen on the way.
+        Exact noise is for inputs on k/255: whether samples from number ``new`` on are is seen on the way, as are the
+        smallest and largest values of all.
         """
+        low, high = math.inf, -math.inf
 
         def look(first: int, block: NDArray[np.float32]) -> None:
+            nonlocal low, high
+            low, high = min(low, float(block.min())), max(high, float(block.max()))
             if self.noise == "exact" and first + len(block) > new:
                 grid_levels(block, np.arange(first, first + len(block)))
 
-        found = zip(sizes, input_fingerprints(self.data.inputs, *sizes, look=look), strict=True)
+        found = list(zip(sizes, input_fingerprints(self.data.inputs, *sizes, look=look), strict=True))
         rest = (tuple(self.data.inputs.shape[1:]), self.data_source)
-        chosen = {name: getattr(self.data_settings, name) for name in _CHOSEN}
+        chosen: dict[str, Any] = {name: getattr(self.data_settings, name) for name in _CHOSEN}
+        chosen["range"] = low, high
         return [DataRecord(one, fingerprint(self.data.labels[:size], "<i8"), *rest, **chosen) for size, one in found]
 
 
@@ -281,7 +330,12 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
     to_the_last_bit = check_rows(wanted.model, wanted.noisy(samples), wanted.batch)
     size, pilot = Size(samples, wanted.n), max(1, wanted.n // 10)
     unit = default_unit(samples, wanted.n0, wanted.n, wanted.batch) if wanted.unit is None else wanted.unit
-    _check_units((size,), wanted.n0, pilot, unit)
+    parts = 1 if wanted.part is None else wanted.part.of
+    _check_units((size,), wanted.n0, pilot, unit, parts)
+    if wanted.histograms > classes:
+        raise InputError(
+            f"histograms is {wanted.histograms}, and the model has {classes} classes; pass at most that number"
+        )
     manifest = Manifest(
         run=secrets.token_hex(16),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -305,6 +359,8 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
         ),
         data=wanted.records(samples)[0],
         versions=_versions(wanted.model),
+        histograms=wanted.histograms,
+        parts=parts,
     )
     return manifest, wanted.batch
 
@@ -324,10 +380,18 @@ def _model_name(model: Model, probe: NDArray[np.float32]) -> str:
 
 def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manifest, int]:
     """The manifest as it is or grown, and the batch size to draw with; or one sentence that says what differs."""
-    for name in ("sigma", "seed", "n0", "noise"):
+    for name in ("sigma", "seed", "n0", "noise", "histograms"):
         drawn, given = getattr(manifest, name), getattr(wanted, name)
         if drawn != given:
             raise _differs(folder, name, drawn, given)
+    if wanted.part is not None and wanted.part.of != manifest.parts:
+        divided = f"was begun in {manifest.parts} parts" if manifest.parts > 1 else "was not begun in parts"
+        remedy = f"give a part of {manifest.parts}" if manifest.parts > 1 else "leave it out"
+        raise InputError(
+            f"{folder}: the run {divided}, and {wanted.part.number}/{wanted.part.of} is asked for",
+            argument="part",
+            remedy=f"{remedy}, or choose another folder",
+        )
     samples = len(wanted.data)
     if wanted.n < manifest.n:
         raise InputError(
@@ -354,7 +418,9 @@ def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manife
     if size == manifest.sizes[-1]:
         return manifest, batch
     sizes = (*manifest.sizes, size)
-    _check_units(sizes, manifest.n0, manifest.pilot, manifest.unit)
+    _check_units(sizes, manifest.n0, manifest.pilot, manifest.unit, manifest.parts)
+    if manifest.version == OLD_VERSION:
+        record = msgspec.structs.replace(record, split=None, range=None)
     return msgspec.structs.replace(manifest, sizes=sizes, data=record), batch
 
 
@@ -395,7 +461,8 @@ def _chosen_otherwise(folder: Path, manifest: Manifest, wanted: RunRequest) -> I
     """Why data differs, where samples were chosen or prepared in another way."""
     for name in _CHOSEN:
         drawn, given = getattr(manifest.data, name), getattr(wanted.data_settings, name)
-        if wanted.data_source is not None and drawn != given:
+        known = name != "split" or drawn is not None
+        if wanted.data_source is not None and known and drawn != given:
             return _differs(folder, name, "none" if drawn is None else drawn, "none" if given is None else given)
     return None
 
@@ -407,8 +474,8 @@ def _differs(folder: Path, name: str, drawn: Any, given: Any) -> InputError:
     )
 
 
-def _check_units(sizes: tuple[Size, ...], n0: int, pilot: int, unit: int) -> None:
-    if number_of_units(sizes, n0, pilot, unit) > MOST_UNITS:
+def _check_units(sizes: tuple[Size, ...], n0: int, pilot: int, unit: int, parts: int) -> None:
+    if number_of_units(sizes, n0, pilot, unit, parts) > MOST_UNITS:
         raise InputError(f"unit is {unit}, which cuts the run into more than {MOST_UNITS} shards; make it larger")
 
 
@@ -442,7 +509,7 @@ class UnitPiece:
 
 
 def pieces(
-    units: Iterable[Unit], inputs: NDArray[np.float32] | Rows, predicted: NDArray[np.int64], batch: int, *, read: bool
+    units: Iterable[Unit], inputs: NDArray[np.float32] | Rows, classes: NDArray[np.int64], batch: int, *, read: bool
 ) -> Iterator[UnitPiece]:
     """Units in pieces that fill whole batches, so that a piece is never large and batches are those of the unit."""
     in_bytes = max(1, PIECE_BYTES * len(inputs) // inputs.nbytes)
@@ -451,7 +518,7 @@ def pieces(
         rows = max(1, in_bytes // step) * step
         for first in range(unit.first, unit.last, rows):
             last = min(first + rows, unit.last)
-            yield UnitPiece(unit, first, last, inputs[first:last] if read else None, predicted[first:last])
+            yield UnitPiece(unit, first, last, inputs[first:last] if read else None, classes[first:last])
 
 
 @dataclass
@@ -500,7 +567,8 @@ class Drawing:
         indices = np.arange(work.first, work.last)
         if unit.stage == "selection":
             return self._sampler.select(_own(inputs), indices, unit.stop)
-        return self._sampler.count(_own(inputs), indices, _own(work.classes), unit.start, unit.stop)
+        classes = _own(np.ascontiguousarray(work.classes.T))  # the one that is counted, and others
+        return self._sampler.count(_own(inputs), indices, classes[0], unit.start, unit.stop, classes[1:].T.copy())
 
 
 def _own(value: Any) -> Any:
@@ -512,34 +580,38 @@ def _own(value: Any) -> Any:
 def _draw(
     folder: Path,
     manifest: Manifest,
+    part: Part | None,
     task: Drawing,
     engine: Engine,
     data: Inputs,
     progress: Progress | None,
     kept: ExitStack,
 ) -> None:
-    """Draw every unit that has no good shard, and write its shard as soon as it is drawn.
+    """Draw every unit of a part that has no good shard, and write its shard as soon as it is drawn.
 
     What the engine needs is ``kept`` from the first unit that is missing.
     """
-    units = manifest.units()
-    predicted = np.full(manifest.samples, -1, np.int64)
-    finished = 0
+    units = _units(manifest, part)
+    classes = np.full((manifest.samples, manifest.histograms), -1, np.int64)
+    finished, total = 0, sum(unit.passes for unit in units)
     for stage in ("selection", "counting"):
         missing: list[Unit] = []
-        for unit, columns, reason in survey(folder, manifest, (u for u in units if u.stage == stage), predicted):
+        of_stage = (unit for unit in units if unit.stage == stage)
+        for unit, columns, reason in survey(folder, manifest, of_stage, classes[:, 0]):
             if reason is not None:
                 set_aside(folder, unit, reason)
             if columns is None:
                 missing.append(unit)
             else:
                 finished += unit.passes
+                if stage == "selection":
+                    classes[unit.first : unit.last] = most_voted(columns["votes"], manifest.histograms)
         if progress is not None:
-            progress(finished, manifest.passes)
+            progress(finished, total)
         if not missing:
             continue
         kept.enter_context(held(engine))
-        work = pieces(missing, data.inputs, predicted, task.settings["batch"], read=task.rows is None)
+        work = pieces(missing, data.inputs, classes, task.settings["batch"], read=task.rows is None)
         drawn: dict[Unit, dict[int, Any]] = {}
         with closing(engine.run(task, work)) as results:
             try:
@@ -551,12 +623,15 @@ def _draw(
                     if sum(len(part.invalid) for part in parts.values()) == unit.last - unit.first:
                         del drawn[unit]
                         whole = _concatenate([parts[first] for first in sorted(parts)])
-                        columns = _columns(unit, whole, data, predicted)
-                        write_shard(folder, manifest, unit, columns)
+                        own = slice(unit.first, unit.last)
                         if stage == "selection":
-                            predicted[unit.first : unit.last] = columns["predicted"]
+                            columns = selection_columns(unit.first, data.labels[own], whole.votes, whole.invalid)
+                            classes[own] = most_voted(whole.votes, manifest.histograms)
+                        else:
+                            columns = counting_columns(unit, manifest, classes[own, 0], classes[own, 1:], whole)
+                        write_shard(folder, manifest, unit, columns)
                     if progress is not None:
-                        progress(finished, manifest.passes)
+                        progress(finished, total)
             except SamplingError as error:
                 raise SamplingError(f"{error}; what was drawn before is kept in {folder}") from error
 
@@ -565,9 +640,3 @@ def _concatenate(parts: list[Any]) -> Any:
     """What was counted in the pieces of a unit, as one."""
     names = [each.name for each in fields(parts[0])]
     return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
-
-
-def _columns(unit: Unit, result: Any, data: Inputs, predicted: NDArray[np.int64]) -> Columns:
-    if isinstance(result, Selection):
-        return selection_columns(unit.first, data.labels[unit.first : unit.last], result.votes, result.invalid)
-    return counting_columns(unit, predicted[unit.first : unit.last], result.votes, result.invalid, result.histogram)

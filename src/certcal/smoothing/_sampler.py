@@ -22,7 +22,7 @@ from certcal._base.checks import (
     to_numpy,
     whole_number,
 )
-from certcal.smoothing._counts import check_thresholds, default_thresholds
+from certcal.smoothing._counts import UNITS, check_thresholds, default_thresholds
 from certcal.smoothing._noise import NOISES, ExactNoise, exact_noise, gaussian_scale, grid_levels
 from certcal.smoothing._pipeline import draw, free_cores
 
@@ -64,6 +64,12 @@ class Tally:
     """Draws without a valid prediction; they count against A: no vote, confidence 0."""
     histogram: NDArray[np.int64]
     """Cell j counts draws with t_j <= X < t_{j+1}, X the confidence of A (t_0 = 0; the last cell is X >= t_G)."""
+    sums: NDArray[np.int64]
+    """Sum of X in units of 2⁻³⁰, each draw rounded down."""
+    class_votes: NDArray[np.int64]
+    """Draws (m, K) whose prediction is each class."""
+    other_histograms: NDArray[np.int64]
+    """Histograms (m, L + 1, cells) of L other classes that were asked for, and of the rest; (m, 0, cells) for none."""
 
 
 class Sampler:
@@ -165,7 +171,7 @@ class Sampler:
         self._draw(points, numbers, SELECT, 0, n0, add)
         return Selection(votes, invalid)
 
-    def count(self, inputs: Any, indices: Any, classes: Any, start: int, stop: int) -> Tally:
+    def count(self, inputs: Any, indices: Any, classes: Any, start: int, stop: int, others: Any = None) -> Tally:
         """Votes and confidences of each sample's class from its counting draws number start … stop - 1.
 
         Parameters
@@ -176,6 +182,8 @@ class Sampler:
             The class A of each sample, chosen without looking at these draws.
         start, stop
             Half-open range of draws; tallies of neighbouring ranges add up to that of the whole.
+        others
+            Further classes (m, L) of each sample, also chosen beforehand, whose confidences are counted too.
         """
         from certcal._kernels.counting import add_confidences
 
@@ -183,23 +191,26 @@ class Sampler:
         start = whole_number(start, 0, stop - 1, "start", f"pass a whole number from 0 to stop - 1 = {stop - 1}")
         points, numbers = self._check_inputs(inputs, indices)
         chosen = _whole_numbers(classes, len(points), "classes")
-        votes, invalid = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
-        histogram = np.zeros((len(points), self.thresholds.size + 1), np.int64)
+        further = np.empty((len(points), 0), np.int64) if others is None else np.array(others, np.int64, order="C")
+        sums, invalid = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
+        cells, votes = self.thresholds.size + 1, np.zeros((len(points), 0), np.int64)
+        histogram = np.zeros((len(points), cells), np.int64)
+        more = np.zeros((len(points), further.shape[1] + 1 if further.size else 0, cells), np.int64)
 
         def add(outputs: NDArray[Any], first: int, rows: int) -> None:
+            nonlocal votes
+            votes = votes if first else np.zeros((len(points), outputs.shape[1]), np.int64)
             if first == 0 and chosen.max() >= outputs.shape[1]:
                 place = int(chosen.argmax())
                 raise InputError(
                     f"classes[{place}] is {chosen[place]}, but the model has {outputs.shape[1]} classes; "
                     f"pass numbers from 0 to {outputs.shape[1] - 1}"
                 )
-            how = (self._logits, ABOVE_ONE, _tolerance(outputs))
-            add_confidences(
-                outputs, rows, first, stop - start, *how, chosen, self.thresholds, votes, invalid, histogram
-            )
+            how = (self._logits, ABOVE_ONE, _tolerance(outputs), chosen, further, self.thresholds, float(UNITS))
+            add_confidences(outputs, rows, first, stop - start, *how, votes, invalid, sums, histogram, more)
 
         self._draw(points, numbers, COUNT, start, stop, add)
-        return Tally(votes, invalid, histogram)
+        return Tally(votes[np.arange(len(points)), chosen], invalid, histogram, sums, votes, more)
 
     @property
     def _logits(self) -> bool:

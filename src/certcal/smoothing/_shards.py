@@ -12,22 +12,25 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.durable import make_folder, open_regular, write_durably
-from certcal.smoothing._manifest import FILE, Manifest, Unit
+from certcal.smoothing._counts import sum_limits
+from certcal.smoothing._manifest import FILE, OLD_VERSION, Manifest, Stage, Unit
+
+if TYPE_CHECKING:
+    from certcal.smoothing._sampler import Tally
 
 Columns = dict[str, NDArray[np.int64]]
 
 DAMAGED = "damaged"
 
-# Columns of each stage; the last one holds a row of numbers per sample.
-SELECTION = ("index", "label", "predicted", "invalid", "votes")
-COUNTING = ("index", "predicted", "start", "stop", "votes", "invalid", "histogram")
+# Columns hold a number per sample, a row of so many numbers, or as many as its column "voted" says.
+PLAIN, SPARSE = 0, -1
 
 _RUN, _UNIT, _DRAWING, _DIGEST = b"certcal.run", b"certcal.unit", b"certcal.drawing", b"certcal.digest"
 
@@ -51,24 +54,54 @@ def selection_columns(
     return {"index": index, "label": labels, "predicted": votes.argmax(axis=1), "invalid": invalid, "votes": votes}
 
 
+def most_voted(votes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The classes (m, count) with the most votes, those first; of equal ones the lower numbers.
+
+    Examples
+    --------
+    >>> most_voted(np.array([[3, 5, 2, 3]]), 3)
+    array([[1, 0, 3]])
+    """
+    if count == 1:
+        return votes.argmax(axis=1)[:, None]
+    return np.argsort(-votes, axis=1, kind="stable")[:, :count]
+
+
 def counting_columns(
-    unit: Unit,
-    predicted: NDArray[np.int64],
-    votes: NDArray[np.int64],
-    invalid: NDArray[np.int64],
-    histogram: NDArray[np.int64],
+    unit: Unit, manifest: Manifest, predicted: NDArray[np.int64], others: NDArray[np.int64], tally: Tally
 ) -> Columns:
     """What a counting shard holds: for each sample its class, which draws, and what they gave."""
     index = np.arange(unit.first, unit.last)
-    return {
+    columns = {
         "index": index,
         "predicted": predicted,
         "start": np.full_like(index, unit.start),
         "stop": np.full_like(index, unit.stop),
-        "votes": votes,
-        "invalid": invalid,
-        "histogram": histogram,
+        "votes": tally.votes,
+        "invalid": tally.invalid,
+        "histogram": tally.histogram,
     }
+    if manifest.version == OLD_VERSION:
+        return columns
+    rows, classes = np.nonzero(tally.class_votes)
+    columns |= {"sums": tally.sums, "voted": np.bincount(rows, minlength=index.size)}
+    columns |= {"classes": classes, "class_votes": tally.class_votes[rows, classes]}
+    if manifest.histograms > 1:
+        columns |= {"others": others, "other_histograms": tally.other_histograms.reshape(index.size, -1)}
+    return columns
+
+
+def layout(manifest: Manifest, stage: Stage) -> dict[str, int]:
+    """The columns of a shard, and how many numbers each has per sample."""
+    if stage == "selection":
+        return dict.fromkeys(("index", "label", "predicted", "invalid"), PLAIN) | {"votes": manifest.model.classes}
+    cells = len(manifest.thresholds) + 1
+    names = dict.fromkeys(("index", "predicted", "start", "stop", "votes", "invalid"), PLAIN) | {"histogram": cells}
+    if manifest.version == OLD_VERSION:
+        return names
+    names |= {"sums": PLAIN, "voted": PLAIN, "classes": SPARSE, "class_votes": SPARSE}
+    several = manifest.histograms
+    return names if several == 1 else names | {"others": several - 1, "other_histograms": several * cells}
 
 
 def digest(unit: Unit, columns: Mapping[str, NDArray[np.int64]]) -> str:
@@ -88,7 +121,13 @@ def write_shard(folder: Path, manifest: Manifest, unit: Unit, columns: Columns) 
     from certcal.data.arrow import from_numpy, pa
     from certcal.data.parquet import parquet
 
+    widths, ends = layout(manifest, unit.stage), np.zeros(unit.last - unit.first + 1, np.int32)
+    np.cumsum(columns.get("voted", ends[1:]), out=ends[1:])
     arrays = [from_numpy(np.ascontiguousarray(column, np.int64)) for column in columns.values()]
+    arrays = [
+        pa.ListArray.from_arrays(from_numpy(ends), array) if widths[name] == SPARSE else array
+        for name, array in zip(columns, arrays, strict=True)
+    ]
     drawn = _with_checksum(manifest.drawing)
     marks = {_RUN: manifest.run, _UNIT: unit.name, _DRAWING: drawn, _DIGEST: digest(unit, columns)}
     table = pa.Table.from_arrays(arrays, names=list(columns)).replace_schema_metadata(marks)
@@ -102,9 +141,10 @@ def write_shard(folder: Path, manifest: Manifest, unit: Unit, columns: Columns) 
 def read_shard(folder: Path, manifest: Manifest, unit: Unit) -> Columns | None:
     """The columns of a unit's shard, None if there is no such file, or :class:`DamagedShardError`."""
     path = folder / unit.name
-    stages = {"selection": (SELECTION, manifest.model.classes), "counting": (COUNTING, len(manifest.thresholds) + 1)}
-    names, width = stages[unit.stage]
-    most = 65_536 + 16 * (unit.last - unit.first) * (len(names) + width)
+    widths = layout(manifest, unit.stage)
+    most_classes = min(manifest.model.classes, unit.stop - unit.start)
+    each = sum(1 + (most_classes if width == SPARSE else width) for width in widths.values())
+    most = 65_536 + 16 * (unit.last - unit.first) * each
     try:
         with open_regular(path) as stream:
             content = stream.read(min(most, os.fstat(stream.fileno()).st_size) + 1)
@@ -116,7 +156,7 @@ def read_shard(folder: Path, manifest: Manifest, unit: Unit) -> Columns | None:
         ) from error
     if len(content) > most:
         raise DamagedShardError("it is larger than its numbers can be")
-    columns = _parse(content, manifest, unit, names, width)
+    columns = _parse(content, manifest, unit, widths, most)
     _check(unit, columns, manifest)
     return columns
 
@@ -165,11 +205,10 @@ def _with_checksum(drawing: str) -> str:
     return drawing + hashlib.sha256(drawing.encode()).hexdigest()[:16]
 
 
-def _parse(content: bytes, manifest: Manifest, unit: Unit, names: tuple[str, ...], width: int) -> Columns:
+def _parse(content: bytes, manifest: Manifest, unit: Unit, widths: Mapping[str, int], most: int) -> Columns:
     from certcal.data.arrow import pa, to_numpy
     from certcal.data.parquet import parquet
 
-    numbers = pa.int64()
     try:
         file = parquet.ParquetFile(pa.BufferReader(content))
         schema: Any = file.schema_arrow
@@ -180,27 +219,26 @@ def _parse(content: bytes, manifest: Manifest, unit: Unit, names: tuple[str, ...
             raise DamagedShardError("it belongs to another place of the run")
         if marks.get(_DRAWING) != _with_checksum(manifest.drawing).encode():
             raise DamagedShardError("it does not say that it was drawn as the manifest says")
-        rows, last = unit.last - unit.first, schema.field(len(schema.names) - 1)
-        fixed = pa.types.is_fixed_size_list(last.type) and last.type.list_size == width
-        plain = [*(field.type for field in schema)][:-1]
+        rows = unit.last - unit.first
         sizes = [file.metadata.row_group(k).total_byte_size for k in range(min(file.metadata.num_row_groups, 2))]
         if (
-            tuple(schema.names) != names
-            or not fixed
-            or any(kind != numbers for kind in [*plain, last.type.value_type])
+            tuple(schema.names) != tuple(widths)
+            or not all(_has_width(field.type, width) for field, width in zip(schema, widths.values(), strict=True))
             or file.metadata.num_rows != rows
             or len(sizes) != 1
-            or sizes[0] > 65_536 + 16 * rows * (len(names) + width)
+            or sizes[0] > most
         ):
             raise DamagedShardError("it does not have the columns of its unit")
         table = file.read(use_threads=False).combine_chunks()
         columns: Columns = {}
-        for name in names:
+        for name, width in widths.items():
             column: Any = table.column(name).chunk(0)
-            if column.null_count or (name == names[-1] and column.flatten().null_count):
+            flat = column if width == PLAIN else column.flatten()
+            if column.null_count or flat.null_count:
                 raise DamagedShardError("numbers are missing")
-            flat = column.flatten() if name == names[-1] else column
-            columns[name] = to_numpy(flat).reshape((rows, width) if name == names[-1] else (rows,))
+            if width == SPARSE and not np.array_equal(to_numpy(column.value_lengths()), columns["voted"]):
+                raise DamagedShardError("it does not have the columns of its unit")
+            columns[name] = to_numpy(flat).reshape((rows, width) if width > 0 else (-1,))
     except DamagedShardError:
         raise
     except Exception as error:  # whatever a broken Parquet file makes pyarrow do
@@ -209,6 +247,16 @@ def _parse(content: bytes, manifest: Manifest, unit: Unit, names: tuple[str, ...
     if marks.get(_DIGEST) != digest(unit, columns).encode():
         raise DamagedShardError("its numbers do not match their digest")
     return columns
+
+
+def _has_width(kind: Any, width: int) -> bool:
+    """Whether a column is of whole numbers, so many of them per sample."""
+    from certcal.data.arrow import pa
+
+    if width == PLAIN:
+        return kind == pa.int64()
+    fits = pa.types.is_list(kind) if width == SPARSE else pa.types.is_fixed_size_list(kind) and kind.list_size == width
+    return bool(fits and kind.value_type == pa.int64())
 
 
 def _check(unit: Unit, columns: Columns, manifest: Manifest) -> None:
@@ -228,8 +276,28 @@ def _check(unit: Unit, columns: Columns, manifest: Manifest) -> None:
         good &= bool(np.all((histogram >= 0) & (histogram <= draws)) and np.all(histogram.sum(axis=1) == draws))
         good &= bool(np.all((votes <= draws) & (invalid <= draws)) and np.all(votes + invalid <= draws))
         good &= bool(np.all(histogram[:, 0] >= invalid))
+        good = good and (manifest.version == OLD_VERSION or _check_classes(draws, columns, manifest))
     if not good:
         raise DamagedShardError("its numbers contradict each other")
+
+
+def _check_classes(draws: int, columns: Columns, manifest: Manifest) -> bool:
+    """Whether sums, votes of all classes and further histograms are such as draws can give."""
+    predicted, voted, classes, votes = (columns[name] for name in ("predicted", "voted", "classes", "class_votes"))
+    rows = np.repeat(np.arange(predicted.size), voted)
+    sums, least_and_most = columns["sums"], sum_limits(np.array(manifest.thresholds), columns["histogram"])
+    good = bool(np.all((sums >= least_and_most[0]) & (sums <= least_and_most[1])))
+    good &= bool(np.all((classes >= 0) & (classes < manifest.model.classes) & (votes >= 1) & (votes <= draws)))
+    good &= bool(np.all(np.diff(rows * manifest.model.classes + classes) > 0))
+    good &= bool(np.all(np.bincount(rows, votes, predicted.size) + columns["invalid"] == draws))
+    own = classes == predicted[rows]
+    good &= bool(np.all(np.bincount(rows[own], votes[own], predicted.size) == columns["votes"]))
+    if good and manifest.histograms > 1:
+        others = columns["others"]
+        further = columns["other_histograms"].reshape(*others.shape[:1], manifest.histograms, -1)
+        good &= bool(np.all((others >= 0) & (others < manifest.model.classes) & (others != predicted[:, None])))
+        good &= bool(np.all((further >= 0) & (further <= draws)) and np.all(further.sum(axis=2) == draws))
+    return good
 
 
 def set_aside(folder: Path, unit: Unit, reason: str) -> Path:

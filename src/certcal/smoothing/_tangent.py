@@ -51,7 +51,7 @@ def tangent(rows: HistogramRows) -> Floats:
     """Lower bounds of rows; see the module for why they hold."""
     from certcal._kernels.certificates import tangent_bounds
 
-    histogram, keys, side, r, level = rows
+    histogram, keys, side, r, level = rows[:5]
     out, nats = np.zeros(len(histogram)), math.log(1 / level)
     point = touching_points(SHARE * nats / rows.n)
     slope, intercept = lines(point, r)

@@ -506,7 +506,7 @@ def attack(
         source or model_on_data(model, network.description, opened.name),
         {
             "model": "; assumed: ".join((network.description, *found[0].clean_predictions.doubts)),
-            **{"data": opened.name, "split": opened.split, "n": len(inputs)},
+            **{"data": opened.name, "split": opened.settings.split, "n": len(inputs)},
         }
         | ({"every": every} if every > 1 else {}),
         tuple(inputs.inputs.shape[1:]),

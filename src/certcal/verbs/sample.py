@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from certcal._base.checks import InputError
+from certcal._base.parts import missing_text
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, verb
-from certcal._base.text import counted
+from certcal._base.text import capital, counted
 from certcal.claims import short_text
 from certcal.data import Inputs
 from certcal.result import Command, Result
@@ -64,10 +65,13 @@ class RunSummary(Result):
         words = ["certcal", "sample", f"--model={m.model.source}", *weights]
         words += ["--outputs", m.model.outputs, f"--data={m.data.source}"]
         words += ["--sigma", repr(m.sigma), "-n", str(m.n), "--n0", str(m.n0), "--seed", str(m.seed)]
+        words += ["--split", m.data.split] if m.data.split else []
         words += ["--every", str(m.data.every)] if m.data.every > 1 else []
         prepared = {"--resize": m.data.resize, "--crop": m.data.crop}
         words += [word for name, side in prepared.items() if side is not None for word in (name, str(side))]
         words += ["--limit", str(m.samples)] + (["--noise", "exact"] if m.noise == "exact" else [])
+        words += ["--histograms", str(m.histograms)] if m.histograms > 1 else []
+        words += ["--part", f"{self.state.missing_parts[0]}/{m.parts}"] if m.parts > 1 else []
         return shlex.join([*words, "-o", str(self.run.path)])
 
     def contents(self) -> dict[str, Any]:
@@ -80,6 +84,7 @@ class RunSummary(Result):
             "missing_shards": [unit.name for unit in self.state.missing],
             "damaged_shards": [{"shard": unit.name, "reason": reason} for unit, reason in self.state.damaged],
             "set_aside": self.run.set_aside(),
+            "missing_parts": list(self.state.missing_parts) if self.run.manifest.parts > 1 else [],
             "overview": None if self.overview is None else self.overview.to_dict(),
             "resume": self.resume,
             "manifest": self.run.manifest.to_dict(),
@@ -112,13 +117,19 @@ class RunSummary(Result):
             "model": f"{m.model.description}, {m.model.outputs}, fingerprint {m.model.fingerprint[:12]}",
             "data": f"{m.data.source or 'arrays'}, fingerprint {m.data.inputs[:12]}",
         }
+        if m.data.range is not None:
+            contents["input values"] = "from {:.6g} to {:.6g}".format(*m.data.range)
+        if m.histograms > 1:
+            contents["histograms"] = f"of {m.histograms} classes, and of the rest"
         if aside:
             contents["set aside"] = f"{counted(aside, 'damaged shard')}, sampled again"
         if not m.rows_independent:
             contents["batches"] = f"of {m.batch:,}; the last bits of the model depend on that, so it is kept"
+        divided = m.parts > 1 and not self.state.complete
         missing = [
             *(f"Damaged: {unit.name}: {why}." for unit, why in self.state.damaged),
-            "What is missing is sampled by:",
+            *([f"{capital(missing_text(self.state.missing_parts, m.parts))}."] if divided else []),
+            "The first of them is sampled by:" if divided else "What is missing is sampled by:",
             Command(self.resume or "certcal.sample, called again with the same model and data"),
         ]
         return {"Contents": contents, "Votes": self._votes(), "Missing": None if self.state.complete else missing}
@@ -201,6 +212,8 @@ def sample(
     batch: Annotated[int, BATCH] = 500,
     device: Annotated[str, Takes("text"), Option(metavar="D")] = "auto",
     noise_threads: Annotated[int | None, Range(0, 1024)] = None,
+    histograms: Annotated[int, Range(1, 100)] = 1,
+    part: Annotated[str | None, Takes("text"), Option(metavar="I/N")] = None,
     workers: int = 1,
     engine: Engine | None = None,
     progress: ProgressLike = True,
@@ -256,6 +269,10 @@ def sample(
         Where the model computes: auto (an accelerator if there is one), cpu, cuda, cuda:1, mps, … Default: auto.
     noise_threads
         Threads that make noise while the model computes. Default: free cores.
+    histograms
+        Classes whose confidences get a histogram each, by votes; with several the rest gets one, too.
+    part
+        Sample part I of N of the inputs, such as 3/16; other processes may sample the others into the same folder.
     workers, engine
         Processes on this machine, which take its accelerators in turn, or where the work runs instead; see
         :mod:`certcal.engines`.
@@ -293,6 +310,8 @@ def sample(
         batch=batch,
         noise_threads=noise_threads,
         out=out,
+        histograms=histograms,
+        part=part,
         workers=workers,
         engine=engine,
         progress=_report_steps(progress, "drawing"),
