@@ -26,9 +26,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_parts_in_any_order_make_the_run_that_one_process_makes(tmp_path: Path, whole: Run) -> None:
     for number, missing in (
-        (3, "parts 1, 2 and 4 of 4 are missing; give the same sample command with --part 1/4 and so on"),
+        (3, "parts 1, 2 and 4 of 4 are missing; give the same sample command for part 1/4, and so on"),
         (1, "parts 2 and 4 of 4 are missing"),
-        (4, "part 2 of 4 is missing; give the same sample command with --part 2/4$"),
+        (4, "part 2 of 4 is missing; give the same sample command for part 2/4$"),
     ):
         run = draw(tmp_path / "run", part=f"{number}/4")
         with pytest.raises(InputError, match=missing):

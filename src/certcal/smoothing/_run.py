@@ -262,8 +262,8 @@ class Run(NotebookCard):
 def missing_parts(manifest: Manifest, missing: Iterable[int]) -> str:
     """Which parts of a run are missing, and what to do."""
     numbers = sorted(set(missing))
-    commands = f"--part {numbers[0]}/{manifest.parts}{' and so on' if len(numbers) > 1 else ''}"
-    return f"{missing_text(numbers, manifest.parts)}; give the same sample command with {commands}"
+    first = f"part {numbers[0]}/{manifest.parts}{', and so on' if len(numbers) > 1 else ''}"
+    return f"{missing_text(numbers, manifest.parts)}; give the same sample command for {first}"
 
 
 @names_wrong_types
