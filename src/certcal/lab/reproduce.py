@@ -127,7 +127,8 @@ class Reproduction(Result):
         if not plan.as_printed:
             changed = ", ".join(f"{name} = {value}" for name, value in plan.changes.items())
             why = [f"scale {plan.scale:g}"] if plan.scale != 1 else []
-            return [*said, _NOT_THE_PAPERS.format(why="; ".join([*why, *([changed] if changed else [])]))]
+            why += [changed] if changed else []
+            return [*said, _NOT_THE_PAPERS.format(why="; ".join(why) or plan.differs)]
         largest = max(
             (cell for table in self.tables for cell in table.cells() if cell.difference is not None),
             key=lambda cell: abs(cell.difference or 0.0),
@@ -169,6 +170,7 @@ class Reproduction(Result):
             "Paper and here": shown or None,
             "Figures": Figures(self.charts) if self.charts else None,
             "Order and pattern": pattern or None,
+            "Notes": [*self.notes] or None,
             "Failed": [*self.failures] or None,
             "Jobs": cost_columns(self.cost),
         }

@@ -28,6 +28,8 @@ from types import ModuleType
 
 # Kinds of plans, and modules whose functions are jobs. They load when they are needed.
 MODULES: Mapping[str, Callable[[], ModuleType]] = {
+    "bound_gaps": lambda: import_module("certcal.lab.plans.bound_gaps"),
     "certified": lambda: import_module("certcal.lab.plans.certified"),
     "networks": lambda: import_module("certcal.lab.plans.networks"),
+    "noise_auroc": lambda: import_module("certcal.lab.plans.noise_auroc"),
 }

@@ -1,0 +1,425 @@
+"""Plans about bounds on the calibration error: their gaps by number of samples, bounds of real scores, and curves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from msgspec import Meta, Struct, field
+from numpy.typing import NDArray
+
+from certcal import bounds
+from certcal._base.checks import InputError
+from certcal.lab.plans.jobs import Job, JobContext
+from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.plan import OF_GROUP, Floor, PaperPlan
+from certcal.lab.study import SYNTHETIC
+from certcal.metrics import ece
+
+Floats = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
+Share = Annotated[float, Meta(gt=0, lt=1)]
+Count = Annotated[int, Meta(ge=1)]
+
+# Places of a curve, and draws of a bootstrap interval.
+PLACES = 256
+RESAMPLES = 400
+
+
+class PrintedClaim(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a paper says of a figure, where it does, and what is looked at here."""
+
+    says: str
+    place: str
+    check: str
+
+
+class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Fields of a plan of this kind."""
+
+    layout: Literal["gaps", "rates", "bounds", "curves"] = "gaps"
+    functions: list[str] = field(default_factory=list[str])
+    """Calibration functions of :data:`certcal.lab.study.SYNTHETIC`; or"""
+    tables: list[str] = field(default_factory=list[str])
+    """tables of scores and outcomes that are brought, by name."""
+    methods: list[str] = field(default_factory=list[str])
+    """Of :data:`METHODS`."""
+    sizes: Annotated[list[Count], Floor(3)]
+    repetitions: Annotated[int, Meta(ge=1), Floor(2)] = 64
+    samples: Count = 20_000_000
+    """How many one job draws at most, unless one repetition has more."""
+    bandwidth: Share = 2.0**-6
+    delta: Share = 0.1
+    bins: Count = 15
+    claims: list[PrintedClaim] = field(default_factory=list[PrintedClaim])
+
+    @property
+    def as_printed(self) -> bool:
+        """Never: the paper prints neither its functions nor its scores."""
+        return False
+
+
+class Samples(NamedTuple):
+    """Scores as they are and perturbed, with outcomes; what the variation of η is at most; and the settings."""
+
+    scores: Floats
+    perturbed: Floats
+    outcomes: Bytes
+    variation: float
+    bandwidth: float
+    delta: float
+    bins: int
+
+
+class Method(NamedTuple):
+    """A bound, which error it is of ("true", "perturbed" or "binned"), and the rate at which theory lets it fall."""
+
+    bound: Callable[[Samples], float]
+    target: str
+    theory: str = MISSING
+
+
+def _smooth(form: str) -> Callable[[Samples], float]:
+    return lambda d: bounds.smooth(d.perturbed, d.outcomes, d.bandwidth, d.delta, form=form).value
+
+
+def _variation(form: str) -> Callable[[Samples], float]:
+    return lambda d: bounds.bounded_variation(d.scores, d.outcomes, d.delta, variation=d.variation, form=form).value
+
+
+def _binned(d: Samples) -> float:
+    return bounds.binned(d.scores, d.outcomes, d.bins, d.delta).value
+
+
+def _ece(d: Samples) -> float:
+    return ece(d.scores, d.outcomes, d.bins)
+
+
+def _lipschitz(form: str) -> Callable[[Samples], float]:
+    return lambda d: bounds.lipschitz(d.perturbed, d.outcomes, 1 / (2 * d.bandwidth), d.delta, form=form).value
+
+
+# The first four are the paper's.
+METHODS = {
+    "NW": Method(_smooth("published"), "perturbed", "−1/3"),
+    "TV": Method(_variation("published"), "true", "−1/4"),
+    "Lip+Bkt": Method(_lipschitz("published"), "perturbed", "−1/3"),
+    "ECE": Method(_ece, "true"),
+    "smooth": Method(_smooth("direct"), "perturbed", "−1/2"),
+    "smooth, repaired": Method(_smooth("repaired"), "perturbed", "−2/5"),
+    "bounded variation": Method(_variation("direct"), "true", "−1/3"),
+    "Lipschitz": Method(_lipschitz("direct"), "perturbed", "−1/3"),
+    "binned": Method(_binned, "binned", "−1/2"),
+}
+
+# ------------------------------------------------------------------------------------------------------------- jobs
+
+
+def planned(plan: Settings) -> Iterator[tuple[str, int, Job]]:
+    """Function or table, number of samples and job; small ones first."""
+    for known, chosen in ((METHODS, plan.methods), (SYNTHETIC, plan.functions)):
+        for each in chosen:
+            if each not in known:
+                raise InputError(f"{plan.name}: there is no {each!r}; there are {', '.join(known)}")
+    kind = "function" if plan.functions else "table"
+    for n in plan.sizes:
+        for name in plan.functions or plan.tables:
+            given = {"source": {kind: name}, "n": n, "bandwidth": plan.bandwidth, "delta": plan.delta}
+            if plan.layout == "curves":
+                yield name, n, Job("bound_gaps.curves", f"curves {name} {n}", given)
+                continue
+            step = max(1, plan.samples // n)
+            for first in range(0, plan.repetitions, step):
+                some = {"first": first, "count": min(step, plan.repetitions - first)}
+                settings = {**given, **some, "methods": plan.methods, "bins": plan.bins}
+                yield name, n, Job("bound_gaps.values", f"bounds {name} {n} from {first}", settings)
+
+
+def jobs(plan: Settings) -> list[Job]:
+    """All jobs of a plan."""
+    return [job for _, _, job in planned(plan)]
+
+
+def values(
+    context: JobContext,
+    *,
+    source: Mapping[str, str],
+    n: int,
+    first: int,
+    count: int,
+    methods: Sequence[str],
+    bandwidth: float,
+    delta: float,
+    bins: int,
+) -> dict[str, dict[str, Any]]:
+    """Values of some methods, repetition by repetition, and their processor time; none where a table has too few rows.
+
+    One repetition is in memory at a time. Its draw depends on the function, the number of samples and its own number.
+    """
+    table = None if "function" in source else _table(context, source["table"])
+    if table is not None and n > table[0].size:
+        return {"values": {}, "seconds": {}}
+    found: dict[str, list[float]] = {name: [] for name in methods}
+    seconds = dict.fromkeys(("drawing", *methods), 0.0)
+    for repetition in range(first, first + count):
+        start = time.process_time()
+        s, y, variation, noise = _draw(source.get("function"), table, n, repetition)
+        drawn = Samples(s, bounds.perturb(s, bandwidth, noise), y, variation, bandwidth, delta, bins)
+        seconds["drawing"] += time.process_time() - start
+        for name in methods:
+            start = time.process_time()
+            found[name].append(float(METHODS[name].bound(drawn)))
+            seconds[name] += time.process_time() - start
+    return {"values": found, "seconds": seconds}
+
+
+def _draw(
+    function: str | None, table: tuple[Floats, Bytes] | None, n: int, repetition: int
+) -> tuple[Floats, Bytes, float, np.random.Generator]:
+    """Scores and outcomes, what the variation of η is at most, and the generator of the noise."""
+    if table is not None:
+        rng = np.random.default_rng([n, repetition])
+        rows = rng.permutation(table[0].size)[:n]
+        return table[0][rows], table[1][rows], 1.0, rng
+    assert function is not None
+    entropy = [list(SYNTHETIC).index(function), n, repetition]
+    drawn = SYNTHETIC[function].draw(n, np.random.default_rng(entropy))
+    return *drawn, SYNTHETIC[function].variation, np.random.default_rng([*entropy, 1])
+
+
+def _table(context: JobContext, name: str) -> tuple[Floats, Bytes]:
+    from certcal.data import load_table
+
+    source = Path(context.source_of(name))
+    files = sorted(each for each in source.iterdir() if each.stem == name) if source.is_dir() else [source]
+    if not files or not files[0].is_file():
+        raise InputError(f"there is no table {name} of scores and outcomes; bring it, as in --data {name}=scores.csv")
+    found = load_table(files[0]).predictions
+    return found.confidence.astype(np.float64), found.correct
+
+
+def curves(
+    context: JobContext, *, source: Mapping[str, str], n: int, bandwidth: float, delta: float
+) -> dict[str, list[float]]:
+    """The two reconstructions of a calibration function from one draw."""
+    del context
+    s, y, _, noise = _draw(source["function"], None, n, 0)
+    z, at = bounds.perturb(s, bandwidth, noise), curve_places()
+    found = {"NW": bounds.nadaraya_watson(z, y, bandwidth, at), "TV": bounds.denoised(s, y, delta).at(at)}
+    return {name: curve.tolist() for name, curve in found.items()}
+
+
+def curve_places() -> Floats:
+    """Where curves are looked at: in the middle of equal cells."""
+    return (np.arange(PLACES) + 0.5) / PLACES
+
+
+# ---------------------------------------------------------------------------------------------------------- outcome
+
+
+@cache
+def true_errors(function: str, bandwidth: float, bins: int, cells: int = 2048) -> dict[str, float]:
+    """The true error, that of the perturbed scores and the binned one; the last two by the middles of many cells.
+
+    Examples
+    --------
+    >>> {name: round(value, 4) for name, value in true_errors("monotone", 2**-6, 15).items()}
+    {'true': 0.1667, 'perturbed': 0.1667, 'binned': 0.1667}
+    """
+    each = SYNTHETIC[function]
+    fine = (np.arange(bins * cells) + 0.5) / (bins * cells)
+    binned = float(np.abs((each.eta(fine) - fine).reshape(bins, -1).mean(axis=1)).mean())
+    middles = (np.arange(cells) + 0.5) / cells
+    density, hits = np.zeros(cells), np.zeros(cells)
+    for some in np.array_split(middles, max(1, cells // 256)):
+        kernel = 1 / np.cosh((middles[:, None] - some) / bandwidth)
+        kernel /= kernel.sum(axis=0)
+        density += kernel.sum(axis=1)
+        hits += kernel @ each.eta(some)
+    perturbed = float(np.abs(middles * density - hits).mean())
+    return {"true": each.calibration_error, "perturbed": perturbed, "binned": binned}
+
+
+class GapCurve(NamedTuple):
+    """Mean gap of a method on one function by size (of ECE the mean distance), its slope, and how often it failed."""
+
+    sizes: list[int]
+    gaps: list[float]
+    failures: int
+    draws: int
+    slope: float | None
+    interval: tuple[float, float] | None
+
+
+def gap_curve(values: Mapping[int, Sequence[float]], truth: float, *, heuristic: bool = False) -> GapCurve:
+    """The slope is that of a line through the logarithms over the sizes at which no value was capped at 1.
+
+    Examples
+    --------
+    >>> found = gap_curve({100: [0.4, 0.4], 400: [0.2, 0.2], 1600: [0.1, 0.1]}, 0.0)
+    >>> round(found.slope, 3), found.failures
+    (-0.5, 0)
+    """
+    sizes, drawn = sorted(values), {n: np.array(values[n]) for n in values}
+    draws = sum(each.size for each in drawn.values())
+    if heuristic:
+        return GapCurve(sizes, [float(np.abs(drawn[n] - truth).mean()) for n in sizes], 0, draws, None, None)
+    means = {n: float(drawn[n].mean()) - truth for n in sizes}
+    failures = sum(int((each < truth).sum()) for each in drawn.values())
+    used = [n for n in sizes if drawn[n].max() < 1 and means[n] > 0]
+    if len(used) < 3:
+        return GapCurve(sizes, [*means.values()], failures, draws, None, None)
+    logs, rng = np.log(used), np.random.default_rng(0)
+    again = np.array([rng.choice(drawn[n], (RESAMPLES, drawn[n].size)).mean(axis=1) for n in used]) - truth
+    slopes = np.polyfit(logs, np.log(np.maximum(again, 1e-9)), 1)[0]
+    slope = float(np.polyfit(logs, np.log([means[n] for n in used]), 1)[0])
+    low, high = np.quantile(slopes, [0.025, 0.975]).tolist()
+    return GapCurve(sizes, [*means.values()], failures, draws, slope, (low, high))
+
+
+GapCurves = dict[tuple[str, str], GapCurve]
+Made = Sequence[tuple[str, int, Any]]
+
+
+def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
+    """The tables and charts of a plan's layout, and what the paper says of them."""
+    made = [(name, n, found[job.fingerprint]) for name, n, job in planned(plan) if job.fingerprint in found]
+    layouts = {"gaps": _gaps, "rates": _rates, "bounds": _bounds, "curves": _curves}
+    tables, charts, checks = layouts[plan.layout](plan, made)
+    notes = [f"Printed ({each.place}): {each.says}. Here: {checks[each.check]}." for each in plan.claims if made]
+    return Outcome(tables, charts, notes)
+
+
+Found = tuple[list[OurTable], list[Any], dict[str, str]]
+
+
+def _drawn(made: Made) -> dict[tuple[str, str], dict[int, list[float]]]:
+    """Values of each method on each function or table, by number of samples."""
+    drawn: dict[tuple[str, str], dict[int, list[float]]] = {}
+    for name, n, result in made:
+        for method, some in result["values"].items():
+            drawn.setdefault((name, method), {}).setdefault(n, []).extend(some)
+    return drawn
+
+
+def _gap_curves(plan: Settings, made: Made) -> tuple[GapCurves, dict[str, str]]:
+    """Gaps of all methods on all functions, and what can be said of them."""
+    drawn = _drawn(made)
+    found: GapCurves = {}
+    for name in plan.functions:
+        truth = true_errors(name, plan.bandwidth, plan.bins)
+        for method in plan.methods:
+            if (name, method) in drawn:
+                target = truth[METHODS[method].target]
+                found[name, method] = gap_curve(drawn[name, method], target, heuristic=method == "ECE")
+    whole = [name for name in plan.functions if all((name, method) in found for method in plan.methods)]
+    last = {method: {name: found[name, method].gaps[-1] for name in whole} for method in plan.methods}
+    proved = [each for (_, method), each in found.items() if method != "ECE"]
+    falling = sum(all(b < a for a, b in pairwise(each.gaps)) for each in proved)
+    least = {name: min((gap[name], method) for method, gap in last.items() if method != "ECE")[1] for name in whole}
+    seconds = sum(sum(result["seconds"].values()) for _, _, result in made)
+    checks = {
+        "least": f"the least gap at the most samples has {_by_name(least)}",
+        "consistent": f"gaps fall with every number of samples in {falling} of {len(proved)} curves",
+        "ECE": f"its distance from the true error at the most samples is {_by_name(last.get('ECE', {}))}",
+        "NW": f"its gap at the most samples is {_by_name(last.get('NW', {}))}",
+        "seconds": f"{seconds:,.0f} s of processor time for {len(whole)} functions",
+        "table": "see the table",
+    }
+    return found, checks
+
+
+def _by_name(found: Mapping[str, Any]) -> str:
+    return ", ".join(f"{value if isinstance(value, str) else f'{value:.4f}'} ({name})" for name, value in found.items())
+
+
+def _gaps(plan: Settings, made: Made) -> Found:
+    from certcal.report.charts import Axis, Chart, Line, Panel
+
+    found, checks = _gap_curves(plan, made)
+    rows: dict[str, list[Number]] = {}
+    for (name, method), each in found.items():
+        by_size = dict(zip(each.sizes, each.gaps, strict=True))
+        failed = MISSING if method == "ECE" else f"{each.failures}/{each.draws}"
+        rows[f"{name}{OF_GROUP}{method}"] = [*(by_size.get(n) for n in plan.sizes), failed]
+    across = Axis(plan.sizes[0], plan.sizes[-1], tuple((n, _size_text(n)) for n in plan.sizes), "samples", log=True)
+    up = Axis(1e-4, 1.0, tuple((10.0**k, f"{10.0**k:g}") for k in range(-4, 1)), "gap", log=True)
+    charts: list[Chart] = []
+    for name in plan.functions:
+        own = {method: each for (function, method), each in found.items() if function == name}
+        lines = [Line(each.sizes, each.gaps, look, method) for look, (method, each) in enumerate(own.items())]
+        said = ", ".join(f"{method} {each.gaps[-1]:.2g}" for method, each in own.items())
+        title = f"Gap by number of samples, η = {SYNTHETIC[name].formula}"
+        charts.append(Chart(title, f"At the most samples: {said or MISSING}.", [Panel(across, up, lines)]))
+    heads = [*map(_size_text, plan.sizes), "failed"]
+    return [OurTable("gaps", heads, rows, "function, method", 4)], charts, checks
+
+
+def _rates(plan: Settings, made: Made) -> Found:
+    found, checks = _gap_curves(plan, made)
+    rows: dict[str, list[Number]] = {}
+    single: dict[str, list[Number]] = {}
+    for method in (each for each in plan.methods if each != "ECE"):
+        own = [found.get((name, method)) for name in plan.functions]
+        slopes = [each.slope for each in own if each is not None and each.slope is not None]
+        rows[method] = [min(slopes, default=None), max(slopes, default=None), METHODS[method].theory]
+        single[method] = [
+            MISSING if each is None or each.interval is None else f"{each.slope:.3f} {_interval_text(each.interval)}"
+            for each in own
+        ]
+    heads = [SYNTHETIC[name].formula for name in plan.functions]
+    tables = [OurTable("table", ["least slope", "largest slope", "theory"], rows, "method", 3)]
+    return [*tables, OurTable("slopes by function", heads, single, "method")], [], checks
+
+
+def _interval_text(ends: tuple[float, float]) -> str:
+    return f"[{ends[0]:.3f}, {ends[1]:.3f}]"
+
+
+def _size_text(n: int) -> str:
+    power = len(str(n)) - 1
+    return f"10^{power}" if n == 10**power else f"{n:,}"
+
+
+def _bounds(plan: Settings, made: Made) -> Found:
+    drawn = _drawn(made)
+    means = {key: {n: float(np.mean(some)) for n, some in each.items()} for key, each in drawn.items()}
+    rows: dict[str, list[Number]] = {
+        f"{name}{OF_GROUP}{method}": [means.get((name, method), {}).get(n) for n in plan.sizes]
+        for name in plan.tables
+        for method in plan.methods
+    }
+    least = {
+        name: min((means[name, method][max(means[name, method])], method) for method in plan.methods if method != "ECE")
+        for name in plan.tables
+        if all((name, method) in means for method in plan.methods)
+    }
+    checks = {"least": f"the least bound at the most samples is {_by_name({k: v[1] for k, v in least.items()})}"}
+    return [OurTable("bounds", [*map(_size_text, plan.sizes)], rows, "scores, method", 4)], [], checks
+
+
+def _curves(plan: Settings, made: Made) -> Found:
+    from certcal.report.charts import Chart, Line, Panel, unit
+
+    at, rows, charts = curve_places(), dict[str, list[Number]](), list[Chart]()
+    places = {"everywhere": at >= 0, "near 0 and 1": np.abs(at - 0.5) > 0.45}
+    for name in plan.functions:
+        eta, by_size = SYNTHETIC[name].eta(at), {n: result for function, n, result in made if function == name}
+        for method in ("NW", "TV"):
+            away = {n: np.abs(result[method] - eta) for n, result in by_size.items()}
+            for place, inside in places.items():
+                row: list[Number] = [float(away[n][inside].mean()) if n in away else None for n in plan.sizes]
+                rows[f"{name}, {place}{OF_GROUP}{method}"] = row
+        for n, result in by_size.items():
+            drawn = {"ideal": ("η", eta.tolist()), 0: ("NW", result["NW"]), 1: ("TV", result["TV"])}
+            lines = [Line(at.tolist(), y, look, label, markers=False) for look, (label, y) in drawn.items()]
+            title = f"Reconstruction of η = {SYNTHETIC[name].formula} from {n:,} samples"
+            charts.append(Chart(title, "", [Panel(unit("score"), unit("rate of outcome 1"), lines)]))
+    heads = [*map(_size_text, plan.sizes)]
+    table = OurTable("distance from η", heads, rows, "function and place, curve", 4)
+    return [table], charts, {"table": "see the table"}

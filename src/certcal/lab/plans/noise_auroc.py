@@ -1,0 +1,134 @@
+"""Plans about what noise in the scores costs: AUROC by bandwidth, of networks trained with and without regard to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta, Struct, field
+
+from certcal._base.checks import InputError
+from certcal.lab.plans.jobs import Job, JobContext
+from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.plan import OF_GROUP, Floor, PaperPlan
+
+Bandwidth = Annotated[float, Meta(gt=0, lt=1)]
+PLAIN, AWARE = "cross entropy", "perturbed loss"
+
+
+class TaskPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A binary task of a data set with classes: which of them are outcome 1, and how many inputs train and test."""
+
+    name: str
+    data: str
+    positive: list[int]
+    train: Annotated[int, Meta(ge=2), Floor(100)]
+    test: Annotated[int, Meta(ge=2), Floor(100)]
+
+
+class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Fields of a plan of this kind."""
+
+    tasks: list[TaskPart]
+    network: str
+    epochs: Annotated[int, Meta(ge=1), Floor(1)]
+    recipe: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Other arguments of :func:`certcal.lab.training.recipe`."""
+    bandwidths: Annotated[list[Bandwidth], Floor(2)]
+    chosen: Bandwidth
+    """The one that is said to cost little."""
+    repetitions: Annotated[int, Meta(ge=1), Floor(1)] = 64
+    draws: Annotated[int, Meta(ge=1), Floor(2)] = 20
+    """Of the noise, for each network."""
+
+    @property
+    def as_printed(self) -> bool:
+        """Never: its networks are not the paper's."""
+        return False
+
+
+def planned(plan: Settings) -> Iterator[tuple[str, float | None, Job]]:
+    """Task, bandwidth that the network is trained for, and job."""
+    how = {"network": plan.network, "recipe": {**plan.recipe, "epochs": plan.epochs}, "draws": plan.draws}
+    for task in plan.tasks:
+        own = {"data": task.data, "positive": task.positive, "train": task.train, "test": task.test}
+        for seed in range(plan.repetitions):
+            for noise in (None, *plan.bandwidths):
+                looked_at = plan.bandwidths if noise is None else [noise]
+                arguments = {**own, **how, "noise": noise, "bandwidths": looked_at, "seed": seed}
+                told = f"{task.name}, {PLAIN if noise is None else f'{AWARE} {noise:g}'}, {seed}"
+                yield task.name, noise, Job("noise_auroc.train", told, arguments)
+
+
+def jobs(plan: Settings) -> list[Job]:
+    """A network for each task, repetition and loss."""
+    return [job for _, _, job in planned(plan)]
+
+
+def train(
+    context: JobContext,
+    *,
+    data: str,
+    positive: Sequence[int],
+    train: int,
+    test: int,
+    network: str,
+    recipe: Mapping[str, Any],
+    noise: float | None,
+    bandwidths: Sequence[float],
+    draws: int,
+    seed: int,
+) -> dict[str, float]:
+    """AUROC of a network on held-out inputs without noise ("0") and by bandwidth, averaged over draws of the noise."""
+    import torch
+
+    from certcal.bounds import perturb
+    from certcal.data import Inputs, open_inputs
+    from certcal.lab.training import recipe as make_recipe
+    from certcal.lab.training import train as fit
+    from certcal.metrics import auroc
+    from certcal.models.networks import by_name
+
+    inputs = open_inputs(context.source_of(data), split="train").inputs.in_memory()
+    if len(inputs) < train + test:
+        raise InputError(f"{data} has {len(inputs):,} inputs, and the task takes {train + test:,}; take fewer")
+    order = np.random.default_rng(seed).permutation(len(inputs))
+    kept, held = order[:train], order[train : train + test]
+    x, y = np.asarray(inputs.inputs), np.isin(inputs.labels, list(positive)).astype(np.int64)
+    given: dict[str, Any] = {**recipe, "batch": min(recipe.get("batch", train), train), "seed": seed}
+    method = "standard" if noise is None else "perturbed"
+    given |= {} if noise is None else {"bandwidth": noise}
+    made = make_recipe(method, **given)
+    model = by_name(network, x.shape[1:], 2, seed=seed)
+    trained = fit(model, Inputs.from_arrays(x[kept], y[kept]), made, device=context.device).network.cpu().eval()
+    with torch.no_grad():
+        logits = [trained(torch.as_tensor(x[some])) for some in np.array_split(held, -(-test // 500))]
+    scores = torch.softmax(torch.cat(logits).double(), 1)[:, 1].numpy()
+    rng = np.random.default_rng([seed, 7])
+    noisy = {h: [auroc(perturb(scores, h, rng), y[held]) for _ in range(draws)] for h in bandwidths}
+    return {"0": float(auroc(scores, y[held])), **{f"{h:g}": float(np.mean(each)) for h, each in noisy.items()}}
+
+
+def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
+    """AUROC by bandwidth for each task and loss, and what the chosen one costs."""
+    drawn: dict[tuple[str, str, str], list[float]] = {}
+    for task, noise, job in planned(plan):
+        for h, value in found.get(job.fingerprint, {}).items():
+            if noise is None or h != "0":
+                drawn.setdefault((task, PLAIN if noise is None else AWARE, h), []).append(value)
+    heads = ["0", *(f"{h:g}" for h in plan.bandwidths)]
+    means = {key: float(np.mean(values)) for key, values in drawn.items()}
+    rows: dict[str, list[Number]] = {
+        f"{task.name}{OF_GROUP}{loss}": [means.get((task.name, loss, h)) for h in heads]
+        for task in plan.tasks
+        for loss in (PLAIN, AWARE)
+    }
+    falls = [
+        f"{means[task.name, PLAIN, '0'] - means[task.name, loss, f'{plan.chosen:g}']:+.4f} ({task.name}, {loss})"
+        for task in plan.tasks
+        for loss in (PLAIN, AWARE)
+        if (task.name, PLAIN, "0") in means and (task.name, loss, f"{plan.chosen:g}") in means
+    ]
+    note = f"AUROC of cross entropy without noise minus that with h = {plan.chosen:g}: {', '.join(falls) or MISSING}."
+    return Outcome([OurTable("AUROC", heads, rows, "task, loss; by bandwidth", 4)], [], [note])
