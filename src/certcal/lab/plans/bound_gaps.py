@@ -39,7 +39,7 @@ class PrintedClaim(Struct, frozen=True, forbid_unknown_fields=True):
     check: str
 
 
-class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class GapPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind."""
 
     layout: Literal["gaps", "rates", "bounds", "curves"] = "gaps"
@@ -64,6 +64,9 @@ class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True)
         return False
 
 
+Settings = GapPlan
+
+
 class Samples(NamedTuple):
     """Scores as they are and perturbed, with outcomes; what the variation of η is at most; and the settings."""
 
@@ -76,7 +79,7 @@ class Samples(NamedTuple):
     bins: int
 
 
-class Method(NamedTuple):
+class BoundMethod(NamedTuple):
     """A bound, which error it is of ("true", "perturbed" or "binned"), and the rate at which theory lets it fall."""
 
     bound: Callable[[Samples], float]
@@ -106,21 +109,21 @@ def _lipschitz(form: str) -> Callable[[Samples], float]:
 
 # The first four are the paper's.
 METHODS = {
-    "NW": Method(_smooth("published"), "perturbed", "−1/3"),
-    "TV": Method(_variation("published"), "true", "−1/4"),
-    "Lip+Bkt": Method(_lipschitz("published"), "perturbed", "−1/3"),
-    "ECE": Method(_ece, "true"),
-    "smooth": Method(_smooth("direct"), "perturbed", "−1/2"),
-    "smooth, repaired": Method(_smooth("repaired"), "perturbed", "−2/5"),
-    "bounded variation": Method(_variation("direct"), "true", "−1/3"),
-    "Lipschitz": Method(_lipschitz("direct"), "perturbed", "−1/3"),
-    "binned": Method(_binned, "binned", "−1/2"),
+    "NW": BoundMethod(_smooth("published"), "perturbed", "−1/3"),
+    "TV": BoundMethod(_variation("published"), "true", "−1/4"),
+    "Lip+Bkt": BoundMethod(_lipschitz("published"), "perturbed", "−1/3"),
+    "ECE": BoundMethod(_ece, "true"),
+    "smooth": BoundMethod(_smooth("direct"), "perturbed", "−1/2"),
+    "smooth, repaired": BoundMethod(_smooth("repaired"), "perturbed", "−2/5"),
+    "bounded variation": BoundMethod(_variation("direct"), "true", "−1/3"),
+    "Lipschitz": BoundMethod(_lipschitz("direct"), "perturbed", "−1/3"),
+    "binned": BoundMethod(_binned, "binned", "−1/2"),
 }
 
 # ------------------------------------------------------------------------------------------------------------- jobs
 
 
-def planned(plan: Settings) -> Iterator[tuple[str, int, Job]]:
+def planned(plan: GapPlan) -> Iterator[tuple[str, int, Job]]:
     """Function or table, number of samples and job; small ones first."""
     for known, chosen in ((METHODS, plan.methods), (SYNTHETIC, plan.functions)):
         for each in chosen:
@@ -140,7 +143,7 @@ def planned(plan: Settings) -> Iterator[tuple[str, int, Job]]:
                 yield name, n, Job("bound_gaps.values", f"bounds {name} {n} from {first}", settings)
 
 
-def jobs(plan: Settings) -> list[Job]:
+def jobs(plan: GapPlan) -> list[Job]:
     """All jobs of a plan."""
     return [job for _, _, job in planned(plan)]
 
@@ -198,7 +201,7 @@ def _table(context: JobContext, name: str) -> tuple[Floats, Bytes]:
     source = Path(context.source_of(name))
     files = sorted(each for each in source.iterdir() if each.stem == name) if source.is_dir() else [source]
     if not files or not files[0].is_file():
-        raise InputError(f"there is no table {name} of scores and outcomes; bring it, as in --data {name}=scores.csv")
+        raise InputError(f"there is no table {name} of scores and outcomes; bring it as the data {name}")
     found = load_table(files[0]).predictions
     return found.confidence.astype(np.float64), found.correct
 
@@ -286,7 +289,7 @@ GapCurves = dict[tuple[str, str], GapCurve]
 Made = Sequence[tuple[str, int, Any]]
 
 
-def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: GapPlan, found: Mapping[str, Any]) -> Outcome:
     """The tables and charts of a plan's layout, and what the paper says of them."""
     made = [(name, n, found[job.fingerprint]) for name, n, job in planned(plan) if job.fingerprint in found]
     layouts = {"gaps": _gaps, "rates": _rates, "bounds": _bounds, "curves": _curves}
@@ -307,7 +310,7 @@ def _drawn(made: Made) -> dict[tuple[str, str], dict[int, list[float]]]:
     return drawn
 
 
-def _gap_curves(plan: Settings, made: Made) -> tuple[GapCurves, dict[str, str]]:
+def _gap_curves(plan: GapPlan, made: Made) -> tuple[GapCurves, dict[str, str]]:
     """Gaps of all methods on all functions, and what can be said of them."""
     drawn = _drawn(made)
     found: GapCurves = {}
@@ -338,7 +341,7 @@ def _by_name(found: Mapping[str, Any]) -> str:
     return ", ".join(f"{value if isinstance(value, str) else f'{value:.4f}'} ({name})" for name, value in found.items())
 
 
-def _gaps(plan: Settings, made: Made) -> Found:
+def _gaps(plan: GapPlan, made: Made) -> Found:
     from certcal.report.charts import Axis, Chart, Line, Panel
 
     found, checks = _gap_curves(plan, made)
@@ -360,7 +363,7 @@ def _gaps(plan: Settings, made: Made) -> Found:
     return [OurTable("gaps", heads, rows, "function, method", 4)], charts, checks
 
 
-def _rates(plan: Settings, made: Made) -> Found:
+def _rates(plan: GapPlan, made: Made) -> Found:
     found, checks = _gap_curves(plan, made)
     rows: dict[str, list[Number]] = {}
     single: dict[str, list[Number]] = {}
@@ -386,7 +389,7 @@ def _size_text(n: int) -> str:
     return f"10^{power}" if n == 10**power else f"{n:,}"
 
 
-def _bounds(plan: Settings, made: Made) -> Found:
+def _bounds(plan: GapPlan, made: Made) -> Found:
     drawn = _drawn(made)
     means = {key: {n: float(np.mean(some)) for n, some in each.items()} for key, each in drawn.items()}
     rows: dict[str, list[Number]] = {
@@ -403,7 +406,7 @@ def _bounds(plan: Settings, made: Made) -> Found:
     return [OurTable("bounds", [*map(_size_text, plan.sizes)], rows, "scores, method", 4)], [], checks
 
 
-def _curves(plan: Settings, made: Made) -> Found:
+def _curves(plan: GapPlan, made: Made) -> Found:
     from certcal.report.charts import Chart, Line, Panel, unit
 
     at, rows, charts = curve_places(), dict[str, list[Number]](), list[Chart]()

@@ -27,7 +27,7 @@ class TaskPart(Struct, frozen=True, forbid_unknown_fields=True):
     test: Annotated[int, Meta(ge=2), Floor(100)]
 
 
-class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class NoisePlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind."""
 
     tasks: list[TaskPart]
@@ -48,7 +48,10 @@ class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True)
         return False
 
 
-def planned(plan: Settings) -> Iterator[tuple[str, float | None, Job]]:
+Settings = NoisePlan
+
+
+def planned(plan: NoisePlan) -> Iterator[tuple[str, float | None, Job]]:
     """Task, bandwidth that the network is trained for, and job."""
     how = {"network": plan.network, "recipe": {**plan.recipe, "epochs": plan.epochs}, "draws": plan.draws}
     for task in plan.tasks:
@@ -61,7 +64,7 @@ def planned(plan: Settings) -> Iterator[tuple[str, float | None, Job]]:
                 yield task.name, noise, Job("noise_auroc.train", told, arguments)
 
 
-def jobs(plan: Settings) -> list[Job]:
+def jobs(plan: NoisePlan) -> list[Job]:
     """A network for each task, repetition and loss."""
     return [job for _, _, job in planned(plan)]
 
@@ -110,7 +113,7 @@ def train(
     return {"0": float(auroc(scores, y[held])), **{f"{h:g}": float(np.mean(each)) for h, each in noisy.items()}}
 
 
-def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: NoisePlan, found: Mapping[str, Any]) -> Outcome:
     """AUROC by bandwidth for each task and loss, and what the chosen one costs."""
     drawn: dict[tuple[str, str, str], list[float]] = {}
     for task, noise, job in planned(plan):
