@@ -20,6 +20,7 @@ QUESTIONS = (
     "What is the impact of the number of bins on calibration measurement?",
     "Which architectural designs are beneficial for calibration?",
 )
+NAMES = ("Data sets", "Robustness", "Metrics", "Temperature scaling", "Accuracy", "Bins", "Architecture")
 
 
 def measurement_names() -> list[str]:
@@ -105,6 +106,7 @@ def review(*, name: str = "", columns: int = 24, source: str = "study.parquet") 
             charts[number],
             (name or "There are few models: intervals below 30 models are wide.",) if number in (1, 2) else (),
             name or "It found that it does not, among the most accurate networks.",
+            NAMES[number - 1],
         )
         for number, question in enumerate(QUESTIONS, 1)
     ]

@@ -47,4 +47,5 @@ def population(models: int, datasets: int = 1, **options: Any) -> StudyTable:
 
 def asked(number: int, table: StudyTable, **settings: Any) -> Answer:
     """The answer to one question, without the time that the others take."""
-    return QUESTIONS[number - 1].answer(populate(table, settings_of(review, StudyReviewSettings, **settings))[0])
+    chosen, _ = populate(table, settings_of(review, StudyReviewSettings, **settings))
+    return QUESTIONS[number - 1].answer(chosen, number)

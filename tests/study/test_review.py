@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.lab.study import Finding, FindingTable, Matrix, ScatterPlot, StudyReview, StudyTable, review
+from certcal.lab.study import Finding, FindingTable, Matrix, ScatterPlot, StudyReview, StudyTable, ask, kendall, review
+from certcal.lab.study.questions import QUESTIONS, BracketBoxes, Question, Relation, Scatter
 from tests.study.populations import columns, population
 
 
@@ -33,6 +34,65 @@ def test_seven_answers_in_order_each_with_numbers_intervals_and_what_was_publish
         assert any(math.isfinite(finding.low) for finding in answer.findings)
     for finding in findings(found):
         assert math.isnan(finding.low) or finding.low <= finding.value <= finding.high
+
+
+def test_single_questions_and_data_sets_are_reviewed_alone_with_the_same_numbers() -> None:
+    table = population(40, 3)
+    whole, part = review(table, resamples=20), review(table, questions=[4, 1], data=["set2", "set0"], resamples=20)
+    assert [(answer.number, answer.name) for answer in part] == [(4, "Temperature scaling"), (1, "Data sets")]
+    assert part.datasets == ("set2", "set0")
+    known = {found.name: found for found in whole.answers[3].findings}
+    assert [found.name.partition(":")[0] for found in part.answers[0].findings[::4]] == ["set2", "set0"]
+    assert all(known[found.name] == found for found in part.answers[0].findings)
+
+
+def test_the_least_accurate_models_are_the_most_accurate_of_the_opposite() -> None:
+    made = columns(60, 2)
+    least = review(StudyTable.of(made), questions=[1, 4], least=20, resamples=20)
+    turned = review(StudyTable.of(made | {"accuracy": -made["accuracy"]}), questions=[1, 4], tops=20, resamples=20)
+    numbers = [[(found.value, found.low) for found in findings(each)] for each in (least, turned)]
+    np.testing.assert_array_equal(*numbers)
+    assert "among the 20 least accurate " in least.answers[1].answer
+    assert "set0: ECE before with after, 20 least accurate" in [found.name for found in findings(least)]
+    assert "most accurate" not in json.dumps(least.to_dict()["answers"]).replace(QUESTIONS[3].published, "")
+
+
+def test_named_columns_of_all_data_sets_are_in_one_matrix() -> None:
+    table = population(50, 2)
+    found = review(table, questions=3, matrix=["pre_ece_15", "pre_mmce"], tops=20, resamples=20)
+    whole, part = (chart for chart in found.charts if chart.title.startswith("All data sets"))
+    assert isinstance(whole, Matrix)
+    assert whole.names == ("set0 pre_ece_15", "set0 pre_mmce", "set1 pre_ece_15", "set1 pre_mmce")
+    one, two = table.where(data="set0").numbers(["pre_mmce"])[:, 0], table.where(data="set1").numbers(["pre_ece_15"])
+    assert whole.values[1, 2] == pytest.approx(kendall(one, two[:, 0]))
+    assert (whole.n, part.n) == (50, 20)
+
+
+def test_a_question_of_ones_own_is_a_few_lines_of_data() -> None:
+    table = population(80, params=lambda rng, e, k: 1000 * e + rng.normal(size=e.size))
+    question = Question(
+        "Size",
+        "Are larger models worse calibrated?",
+        (
+            Relation(
+                "params",
+                "metric",
+                "larger models have a {direction} {label}",
+                "On {data}, {says} ({whole:correlation})[; {also} ({first:correlation})].",
+            ),
+        ),
+        "Larger models are not always worse calibrated.",
+        charts=(BracketBoxes("params", "accuracy"), Scatter("params", "metric")),
+    )
+    (answer,) = ask(table, question, tops=30, resamples=40)
+    size, error = (table.numbers([name])[:, 0] for name in ("params", "pre_ece_15"))
+    assert answer.findings[1].value == pytest.approx(kendall(size, error))
+    assert answer.answer.startswith("On set0, larger models have a larger ECE (+")
+    assert [chart.title for chart in answer.charts] == [
+        "set0: accuracy by params",
+        "set0: all 80 models",
+        "set0: the 30 most accurate models",
+    ]
 
 
 def test_it_can_be_written_as_json() -> None:
@@ -205,6 +265,9 @@ def test_the_split_is_the_only_one_or_test_or_the_one_that_is_named() -> None:
         ({"robustness": ["depht"]}, "did you mean 'depth'"),
         ({"sizes": ["edge"]}, "'edge' holds text"),
         ({"tops": [0]}, "tops: 0 is not"),
+        ({"tops": 5, "least": 5}, "least: it is given with tops"),
+        ({"questions": 8}, "questions: 8 is not"),
+        ({"data": "mnist"}, "data: there is no data set 'mnist'; the table has 'set0'"),
         ({"resamples": 3}, "resamples: 3 is not"),
         ({"level": 95}, "level: 95 is not between 0 and 1"),
         ({"seed": -1}, "seed: -1 is not"),

@@ -10,7 +10,7 @@ from certcal.lab.study._measure import measure, unfinished
 from certcal.lab.study._overview import DatasetMedians, StudyOverview, overview
 from certcal.lab.study._published import convert, read_architectures
 from certcal.lab.study._ranks import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
-from certcal.lab.study._review import StudyReview, review
+from certcal.lab.study._review import StudyReview, ask, review
 from certcal.lab.study._search import SearchRow, StudySearch, search
 from certcal.lab.study._spaces import Cell, SizeSpace, Space, TopologySpace
 from certcal.lab.study._synthetic import SYNTHETIC, Synthetic
@@ -45,6 +45,7 @@ __all__ = [
     "StudyTable",
     "Synthetic",
     "TopologySpace",
+    "ask",
     "battery",
     "convert",
     "correlations",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from certcal.claims import round_outward
 Floats = NDArray[np.float64]
 
 # Data sets that an answer goes through.
-_TOLD = 3
+TOLD = 3
 _PRINTED = 0.01
 # Correlations below these are called so.
 _STRENGTHS = ((0.1, "negligible"), (0.3, "weak"), (0.6, "moderate"), (1.1, "strong"))
@@ -66,6 +66,28 @@ class Finding:
         between = f" ({' to '.join(ends)})" if ends else ""
         over = counted(self.n, "model")
         return f"{self.name} is {self.value:.3f}{between} over {over}; an estimate, not a guarantee."
+
+    def __format__(self, spec: str) -> str:
+        """The number with its interval, whose ends are rounded outward: as a "correlation", a "number" or a "share".
+
+        Examples
+        --------
+        >>> found = Finding("tau", 0.4167, 0.3099, 0.5201, 300)
+        >>> f"{found:correlation}, {found:number}, {found:share}"
+        '+0.42 [+0.30, +0.53], 0.42 [0.30, 0.53], 41.7 % [30.9 %, 52.1 %]'
+        """
+        if spec == "share":
+            ends = (round_outward(100 * self.low, "lower", 1), round_outward(100 * self.high, "upper", 1))
+            return f"{100 * self.value:.1f} % [{ends[0]} %, {ends[1]} %]"
+        sign = {"correlation": "+", "number": ""}[spec]
+        if math.isnan(self.value):
+            return "undefined"
+        value = format(0.0 if abs(self.value) < 0.005 else self.value, f"{sign}.2f")
+        if math.isnan(self.low) or math.isnan(self.high):
+            return f"{value} (no interval)"
+        ends = (round_outward(self.low, "lower", 2), round_outward(self.high, "upper", 2))
+        low, high = (end if end.startswith("-") else sign + end for end in ends)
+        return f"{value} [{low}, {high}]"
 
     @property
     def excludes_zero(self) -> bool:
@@ -202,61 +224,8 @@ class Answer:
     """What the reader should know before believing it, such as that there are few models."""
     published: str = ""
     """What the benchmark study found, for comparison."""
-
-
-@dataclass
-class Draft:
-    """An unfinished answer, to which each data set adds."""
-
-    findings: list[Finding] = field(default_factory=list[Finding])
-    charts: list[Chart] = field(default_factory=list[Chart])
-    cautions: list[str] = field(default_factory=list[str])
-    parts: list[str] = field(default_factory=list[str])  # what is said of each data set
-    models: list[int] = field(default_factory=list[int])  # from how many models that is
-    begin: str = ""  # what is said before
-
-    def draw(self, charts: Iterable[Chart], most: int = 6) -> None:
-        """Add the charts of a data set, unless there are enough."""
-        if len(self.charts) < most:
-            self.charts += charts
-
-    @property
-    def text(self) -> str:
-        """The opening sentence, and those on the first few data sets."""
-        shown = [self.begin, *self.parts[:_TOLD]]
-        more = len(self.parts) - _TOLD
-        if more > 0:
-            shown.append(
-                f"The other {counted(more, 'data set')} {'is' if more == 1 else 'are'} among the numbers below."
-            )
-        return " ".join(part for part in shown if part)
-
-
-def format_correlation(finding: Finding) -> str:
-    """A correlation with its interval, whose ends are rounded outward."""
-    return _with_interval(finding, "+")
-
-
-def format_number(finding: Finding) -> str:
-    """A number without a sign, with its interval."""
-    return _with_interval(finding, "")
-
-
-def format_share(finding: Finding) -> str:
-    """A share as a percentage, with its interval."""
-    ends = (round_outward(100 * finding.low, "lower", 1), round_outward(100 * finding.high, "upper", 1))
-    return f"{100 * finding.value:.1f} % [{ends[0]} %, {ends[1]} %]"
-
-
-def _with_interval(finding: Finding, sign: str) -> str:
-    if math.isnan(finding.value):
-        return "undefined"
-    value = format(0.0 if abs(finding.value) < 0.005 else finding.value, f"{sign}.2f")
-    if math.isnan(finding.low) or math.isnan(finding.high):
-        return f"{value} (no interval)"
-    ends = (round_outward(finding.low, "lower", 2), round_outward(finding.high, "upper", 2))
-    low, high = (end if end.startswith("-") else sign + end for end in ends)
-    return f"{value} [{low}, {high}]"
+    name: str = ""
+    """What it is about, in a word or two."""
 
 
 def join_words(words: Iterable[str], most: int | None = None) -> str:
@@ -270,7 +239,7 @@ def join_words(words: Iterable[str], most: int | None = None) -> str:
 def range_sentence(findings: Sequence[Finding], subject: str) -> str:
     """The range of a number over more data sets than an answer goes through; findings are named 'DATASET: …'."""
     known = [finding for finding in findings if not math.isnan(finding.value)]
-    if len(known) <= _TOLD:
+    if len(known) <= TOLD:
         return ""
     least, most = (choose(known, key=lambda finding: finding.value) for choose in (min, max))
     if f"{least.value:+.2f}" == f"{most.value:+.2f}":

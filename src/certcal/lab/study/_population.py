@@ -45,7 +45,7 @@ _RANKED, _MOST_CHOICES = 20, 12
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """The models of one data set, the most accurate first and those without an accuracy last.
+    """The models of one data set, the most accurate first (or the least) and those without an accuracy last.
 
     Columns are taken from the table when they are looked at: a large table is not copied.
     """
@@ -55,10 +55,10 @@ class Sheet:
     rows: NDArray[np.int64]
 
     @classmethod
-    def of(cls, name: str, source: StudyTable, rows: NDArray[np.int64]) -> Sheet:
-        """Some rows of a table, sorted."""
+    def of(cls, name: str, source: StudyTable, rows: NDArray[np.int64], sign: int = -1) -> Sheet:
+        """Some rows of a table, sorted by accuracy: descending, or with sign 1 ascending."""
         if "accuracy" in source:
-            rows = rows[np.argsort(-source["accuracy"][rows], kind="stable")]
+            rows = rows[np.argsort(sign * source["accuracy"][rows], kind="stable")]
         return cls(name, source, rows)
 
     def __len__(self) -> int:
@@ -139,6 +139,7 @@ class Population:
     architecture: tuple[str, ...]
     rule: str = "none"  # by which models are the same cell
     copies: int = 0  # models that are the same cell as another one, by the published rule if by none
+    most: str = "most"  # whether parts are of the most or the least accurate models
 
     @property
     def column(self) -> str:
@@ -154,6 +155,22 @@ class Population:
     def label(self) -> str:
         """The chosen metric in words."""
         return LABELS[self.metric]
+
+    @property
+    def binned(self) -> str:
+        """The chosen metric if it has bins, or else the ECE."""
+        return self.metric if self.metric in BINNED else "ece"
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What a sentence may say of the review."""
+        return {"label": self.label, "binned": LABELS[self.binned], "scaled": self.scaled, "most": self.most}
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """Columns by what they are (metric, scaled, robustness, sizes or architecture), or one by its name."""
+        known = {"metric": (self.column,), "scaled": (self.scaled,)}
+        known |= {each: getattr(self, each) for each in ("robustness", "sizes", "architecture")}
+        return known.get(name, (name,))
 
     def __contains__(self, column: object) -> bool:
         return column in self.sheets[0]
@@ -171,6 +188,37 @@ class Population:
             values[[self.models[name] for name in sheet.raw("model").tolist()], place] = sheet[column]
         return values
 
+    def by_mean_rank(self, *columns: str) -> tuple[list[Floats], Floats]:
+        """Columns as model × data set matrices, the most accurate models first, and what these are sorted by.
+
+        That is the mean rank by accuracy. Models whose first column is known on fewer than two data sets are left out.
+        """
+        values = [self.wide(column) for column in columns]
+        score = np.full(len(self.models), np.nan)
+        order = np.arange(len(self.models))
+        if "accuracy" in self:
+            accuracy = self.wide("accuracy")
+            place = np.full(accuracy.shape, np.nan)
+            sign = -1 if self.most == "most" else 1
+            for column in range(accuracy.shape[1]):
+                known = ~np.isnan(accuracy[:, column])
+                _, ranks, counts = np.unique(sign * accuracy[known, column], return_inverse=True, return_counts=True)
+                middle = np.cumsum(counts) - counts / 2
+                place[known, column] = middle[ranks] / known.sum()
+            known = ~np.isnan(place)
+            np.divide(np.where(known, place, 0).sum(axis=1), known.sum(axis=1), out=score, where=known.any(axis=1))
+            order = np.argsort(score, kind="stable")
+        order = order[(~np.isnan(values[0][order])).sum(axis=1) > 1]
+        return [each[order] for each in values], score[order]
+
+    def models_text(self, top: int, n: int) -> str:
+        """Which models, in words."""
+        return f"the {top:,} {self.most} accurate models" if top < n else f"all {n:,} models"
+
+    def part_text(self, top: int) -> str:
+        """Which part of the models, in the name of a finding."""
+        return f"top {top:,}" if self.most == "most" else f"{top:,} least accurate"
+
     def tops(self, n: int) -> tuple[int, ...]:
         """Sizes of the most accurate parts that are looked at, the last being all."""
         if self.wanted is not None:
@@ -181,11 +229,17 @@ class Population:
             chosen = [round(n / share) for share in _SHARES]
         return (*sorted({top for top in chosen if SMALLEST_TOP <= top < n}), n)
 
+    def sheet_tops(self, sheet: Sheet) -> tuple[int, ...]:
+        """Sizes of the parts of a data set, by the models that have the metric."""
+        if "accuracy" not in sheet:
+            return (len(sheet),)
+        return self.tops(sheet.columns_by_accuracy(self.column)[0].size)
+
     def correlation(self, sheet: Sheet, x: str, y: str, name: str, *, top: int | None = None) -> Finding:
         """Kendall's correlation of two columns of a sheet, among its most accurate models if ``top`` is given."""
         first, second = sheet.complete(x, y) if top is None else sheet.columns_by_accuracy(x, y)
         kept = first.size if top is None else min(top, first.size)
-        whole = f"{sheet.name}: {name}, " + (f"top {kept:,}" if kept < first.size else "all models")
+        whole = f"{sheet.name}: {name}, " + (self.part_text(kept) if kept < first.size else "all models")
         return self.resampling.correlation(whole, first, second, tag=f"{sheet.name}/{kept}", top=top)
 
     def harmonic_scores(self, sheet: Sheet) -> Floats | None:
@@ -231,11 +285,6 @@ class Population:
         return FindingTable(f"{sheet.name}: best harmonic calibration scores", header, rows)
 
 
-def of_models(top: int, n: int) -> str:
-    """Which models, in words."""
-    return f"the {top:,} most accurate models" if top < n else f"all {n:,} models"
-
-
 def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population, str]:
     """The rows of a split that did not fail, by data set; and the split."""
     metric, bins, split = asked.metric, asked.bins, asked.split
@@ -258,8 +307,11 @@ def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population,
     copies = sum(name != first for name, first in same.items())
     if copies and asked.unique != "none":
         kept = kept[[same[name] == name for name in table["model"][kept].tolist()]]
+    names, sign = table["data"][kept], -1 if asked.least is None else 1
+    chosen = _chosen_data(list(dict.fromkeys(names.tolist())), asked.data)
+    kept = kept[np.isin(names, chosen)]
     names = table["data"][kept]
-    sheets = tuple(Sheet.of(name, table, kept[names == name]) for name in dict.fromkeys(names.tolist()))
+    sheets = tuple(Sheet.of(name, table, kept[names == name], sign) for name in chosen)
     given = [name for name in table.given if name not in robust]
     population = Population(
         sheets,
@@ -267,14 +319,22 @@ def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population,
         bins,
         Resampling(asked.resamples, asked.level, asked.seed),
         asked.hcs_beta,
-        asked.tops,
+        asked.tops if asked.least is None else asked.least,
         robust,
         tuple(name for name in given if is_size(name) and _varies(table[name][kept])) if sizes is None else sizes,
         tuple(name for name in given if _is_choice(table[name][kept])) if design is None else design,
         asked.unique,
         copies,
+        "most" if asked.least is None else "least",
     )
     return population, split
+
+
+def _chosen_data(names: list[str], wanted: Sequence[str] | None) -> list[str]:
+    if unknown := [name for name in wanted or () if name not in names]:
+        remedy = f"the table has {', '.join(map(repr, names))}"
+        raise InputError(f"there is no data set {unknown[0]!r}", argument="data", remedy=remedy)
+    return names if wanted is None else list(dict.fromkeys(wanted))
 
 
 def _only_split(table: StudyTable) -> str:

@@ -10,20 +10,24 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from certcal._base.progress import ProgressLike, as_reporter
-from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
+from certcal._base.checks import InputError
+from certcal._base.progress import SILENT, Progress, ProgressLike, as_reporter
+from certcal._base.signature import SEED, Option, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.lab.study._designs import match_columns
 from certcal.lab.study._findings import Answer, Chart, Finding, join_words, plain_values
 from certcal.lab.study._overview import StudyOverview, open_study_table
-from certcal.lab.study._population import SMALLEST_TOP, Population, Sheet, of_models, populate
+from certcal.lab.study._population import SMALLEST_TOP, Population, Sheet, populate
 from certcal.lab.study._ranks import correlations
 from certcal.lab.study._table import OK, StudyTable
-from certcal.lab.study.questions import QUESTIONS
+from certcal.lab.study.questions import QUESTIONS, Question
 from certcal.result import Result
 
+# Settings that are told only where they were given.
+_UNSAID = ("questions", "data", "least")
 # Data sets whose whole matrices are computed, and columns of one.
 _MATRICES, _COLUMNS = 6, 300
+_MORE = {"most": "more", "least": "less"}
 # More than this share of the most accurate models that are no more accurate than others is pointed out.
 _TIED = 0.1
 
@@ -32,10 +36,13 @@ _TIED = 0.1
 class StudyReviewSettings:
     """What :func:`review` was asked."""
 
+    questions: tuple[int, ...] | None
     metric: str
     bins: int
+    data: tuple[str, ...] | None
     split: str | None
     tops: tuple[int, ...] | None
+    least: tuple[int, ...] | None
     hcs_beta: float
     resamples: int
     level: float
@@ -129,6 +136,7 @@ class StudyReview(Result):
 def review(
     table: StudyTable | StudyOverview | str | os.PathLike[str],
     *,
+    questions: Annotated[int | Iterable[int] | None, Range(1, len(QUESTIONS)), Option("--question")] = None,
     metric: Annotated[
         Literal[
             "ece",
@@ -145,8 +153,10 @@ def review(
         Option(metavar="NAME"),
     ] = "ece",
     bins: Annotated[int, Range(1, 10_000_000)] = 15,
+    data: Annotated[str | Iterable[str] | None, Takes("name"), Option(metavar="NAME")] = None,
     split: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
     tops: Annotated[int | Iterable[int] | None, Range(2, 10**9), Option("--top")] = None,
+    least: Annotated[int | Iterable[int] | None, Range(2, 10**9), Option("--least")] = None,
     hcs_beta: Annotated[float, Takes("positive"), Option("--beta", "B")] = 1.0,
     resamples: Annotated[int, Range(20, 100_000)] = 200,
     level: Annotated[float, Takes("level")] = 0.95,
@@ -171,10 +181,14 @@ def review(
     table
         From :func:`certcal.lab.study.measure` or :func:`certcal.lab.study.convert`, made of columns with
         :meth:`StudyTable.of`, or the name of its file.
+    questions
+        Only answer these questions, 1 to 7. Default: all.
     metric
         Calibration metric.
     bins
         Number of bins of the metric.
+    data
+        Data sets to review. Default: all.
     split
         Split of the table. Default: its only one, or test.
     tops
@@ -182,6 +196,8 @@ def review(
 
         In populations of at least 5,000 by default those of the benchmark study, 1,000 to 5,000. There is a matrix of
         each of these parts too.
+    least
+        The same with the N least accurate models, which are the "top" models of the benchmark study's notebooks.
     hcs_beta
         Weight of calibration in the harmonic calibration score.
     resamples
@@ -204,6 +220,8 @@ def review(
         That is, at most twelve.
     matrix
         Columns of the correlation matrices; patterns such as 'pre_*_15' work. Default: all measurements.
+
+        Named columns of several data sets are also put into one matrix, as in the benchmark study's figures 30 to 37.
     unique
         Which cells of NATS-Bench count as one, so that intervals do not count copies: published (6,466 differ),
         function (5,044), or none to keep every row.
@@ -232,21 +250,64 @@ def review(
     """
     progress = as_reporter(progress)
     asked = gather(StudyReviewSettings, locals())
+    numbers = range(1, len(QUESTIONS) + 1) if asked.questions is None else asked.questions
+    return _reviewed(table, asked, [(number, QUESTIONS[number - 1]) for number in numbers], source, progress)
+
+
+def ask(
+    table: StudyTable | StudyOverview | str | os.PathLike[str], *questions: Question, **settings: Any
+) -> StudyReview:
+    """Answer questions of your own, or the seven with other columns, subsets and charts.
+
+    Parameters
+    ----------
+    table
+        As for :func:`review`.
+    questions
+        What to answer, numbered in this order.
+    settings
+        Of :func:`review`.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> from certcal.lab.study.questions import QUESTIONS, BracketBoxes
+    >>> columns = {name: np.linspace(0.1, 0.9, 30) for name in ("accuracy", "pre_ece_15", "params")}
+    >>> table = StudyTable.of({"model": [f"m{k}" for k in range(30)], **columns})
+    >>> figure = replace(QUESTIONS[4], charts=(BracketBoxes("params", "accuracy"),))
+    >>> ask(table, figure, resamples=20).answers[0].charts[0].title
+    'data: accuracy by params'
+    """
+    asked = settings_of(review, StudyReviewSettings, **settings)
+    return _reviewed(table, asked, list(enumerate(questions, 1)))
+
+
+def _reviewed(
+    table: StudyTable | StudyOverview | str | os.PathLike[str],
+    asked: StudyReviewSettings,
+    questions: Sequence[tuple[int, Question]],
+    source: str | None = None,
+    progress: Progress = SILENT,
+) -> StudyReview:
+    if asked.tops is not None and asked.least is not None:
+        raise InputError("it is given with tops, which are the most accurate", argument="least", remedy="give one")
     progress.stage("reading")
     whole, name = open_study_table(table)
     progress.stage("reviewing")
     population, split = populate(whole, asked)
     drawn = None if asked.matrix is None else match_columns(whole, asked.matrix, "matrix", numbers=True)
     rows = whole["split"] == split
+    given = {name: value for name, value in asdict(asked).items() if value is not None or name not in _UNSAID}
     return StudyReview(
-        tuple(question.answer(population) for question in QUESTIONS),
+        tuple(question.answer(population, number) for number, question in questions),
         tuple(_charts(population, drawn)),
         len(population.models),
         tuple(sheet.name for sheet in population.sheets),
         split,
         int((rows & (whole["status"] != OK)).sum()),
         {
-            **asdict(asked),
+            **given,
             "split": split,
             "tops": None if asked.tops is None else list(asked.tops),
             **{name: list(getattr(population, name)) for name in ("sizes", "robustness", "architecture")},
@@ -259,14 +320,16 @@ def review(
 def _charts(population: Population, matrix: Sequence[str] | None) -> Iterator[Chart]:
     """The matrices of every data set, and its best models."""
     for sheet in population.sheets[:_MATRICES]:
-        yield from _matrices(sheet, matrix, population.wanted or ())
+        yield from _matrices(population, sheet, matrix)
     for sheet in population.sheets:
         found = population.ranking(sheet)
         if found is not None:
             yield found
+    if matrix is not None and len(population.sheets) > 1:
+        yield from _matrices_across(population, matrix)
 
 
-def _matrices(sheet: Sheet, chosen: Sequence[str] | None, tops: Sequence[int]) -> Iterator[Chart]:
+def _matrices(population: Population, sheet: Sheet, chosen: Sequence[str] | None) -> Iterator[Chart]:
     """Correlation matrices of all models, and of the most accurate ones if so many were asked for."""
     names, what = list(chosen or ()), "chosen columns"
     if chosen is None:
@@ -279,10 +342,26 @@ def _matrices(sheet: Sheet, chosen: Sequence[str] | None, tops: Sequence[int]) -
         title = f"{sheet.name}: {what} ({method.capitalize()})"
         yield correlations(values, names, method=method, title=title)
     known = np.flatnonzero(~np.isnan(sheet["accuracy"])) if "accuracy" in sheet else np.empty(0, np.int64)
-    for top in sorted(set(tops)):
-        if SMALLEST_TOP <= top < known.size:
-            title = f"{sheet.name}: {what}, {of_models(top, known.size)} (Kendall)"
-            yield correlations(values[known[:top]], names, title=title)
+    yield from _part_matrices(population, values[known], names, f"{sheet.name}: {what}")
+
+
+def _matrices_across(population: Population, columns: Sequence[str]) -> Iterator[Chart]:
+    """Columns of every data set in one matrix, of all models and of the most accurate by their mean rank."""
+    names = [f"{sheet.name} {column}" for sheet in population.sheets for column in columns]
+    found, score = population.by_mean_rank(*columns)
+    values = np.stack(found, axis=2).reshape(len(score), -1)
+    if len(names) > _COLUMNS or len(values) < 2:
+        return
+    title = "All data sets: chosen columns"
+    yield correlations(values, names, title=f"{title} (Kendall)")
+    yield from _part_matrices(population, values[~np.isnan(score)], names, title)
+
+
+def _part_matrices(population: Population, values: Any, names: Sequence[str], title: str) -> Iterator[Chart]:
+    for top in sorted(set(population.wanted or ())):
+        if SMALLEST_TOP <= top < len(values):
+            which = population.models_text(top, len(values))
+            yield correlations(values[:top], names, title=f"{title}, {which} (Kendall)")
 
 
 def _cautions(population: Population) -> Iterator[str]:
@@ -307,7 +386,8 @@ def _cautions(population: Population) -> Iterator[str]:
         )
     if found := [each for sheet in sheets for each in _tie_cautions(population, sheet)]:
         yield (
-            f"The most accurate models are not all more accurate than the rest ({join_words(found)}): the table's "
+            f"The {population.most} accurate models are not all {_MORE[population.most]} accurate than the rest "
+            f"({join_words(found)}): the table's "
             "order decides."
         )
     models = [len(sheet) for sheet in sheets]
@@ -320,8 +400,9 @@ def _cautions(population: Population) -> Iterator[str]:
             "small ones by chance alone, so compare orders of models, not sizes of errors."
         )
     wanted, count = population.wanted or (), len(population.models)
-    found = [f"the top {top:,} (fewer than {SMALLEST_TOP} models are too few)" for top in wanted if top < SMALLEST_TOP]
-    found += [f"the top {top:,} (there are only {counted(count, 'model')})" for top in wanted if top > count]
+    few, only = f"fewer than {SMALLEST_TOP} models are too few", f"there are only {counted(count, 'model')}"
+    found = [f"the {population.part_text(top)} ({few})" for top in wanted if top < SMALLEST_TOP]
+    found += [f"the {population.part_text(top)} ({only})" for top in wanted if top > count]
     if found:
         yield f"Not reviewed: {join_words(found)}."
 

@@ -16,7 +16,6 @@ from certcal._base.checks import InputError
 from certcal._base.text import capital, counted
 from certcal.claims import short_text
 from certcal.lab.study import Answer, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot, StudyReview
-from certcal.lab.study.questions import QUESTIONS
 from certcal.report import charts as drawn
 from certcal.report.charts import MOST_SERIES, Axis, Panel, covering, named_axis, ticks
 from certcal.report.document import (
@@ -93,8 +92,7 @@ def leading_findings(findings: Sequence[Finding], most: int) -> list[Finding]:
 
 
 def _subject(answer: Answer) -> str:
-    known = 1 <= answer.number <= len(QUESTIONS)
-    return f"{answer.number} {QUESTIONS[answer.number - 1].name}" if known else f"Question {answer.number}"
+    return f"{answer.number} {answer.name}" if answer.name else f"Question {answer.number}"
 
 
 def _overview(found: StudyReview, level: str) -> list[Block]:

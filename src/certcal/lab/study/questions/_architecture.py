@@ -1,4 +1,4 @@
-"""Question 7, which sizes and designs go with good calibration.
+"""Which designs go with good calibration.
 
 Accuracy and calibration go together, and designs with accuracy: designs of the models with the best harmonic
 calibration score, which rewards accuracy, may be those of accurate models and say nothing of calibration. So everything
@@ -11,171 +11,42 @@ probabilities are the design's shares in the strata.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.text import counted
-from certcal.lab.study._findings import (
-    Box,
-    BoxPlots,
-    Draft,
-    Finding,
-    FindingTable,
-    Lines,
-    brackets,
-    format_correlation,
-    format_share,
-    join_words,
-)
+from certcal.lab.study._findings import Finding, FindingTable, join_words
 from certcal.lab.study._population import Population, Sheet
-from certcal.lab.study._resampling import FEWEST, LEAST
+from certcal.lab.study.questions._form import SheetAnswer, Statistic
+from certcal.lab.study.questions._relations import NAMED, STRATUM, strata
 
 Floats = NDArray[np.float64]
 
 # Best models that are compared with the population, at most, and the share of the population that they may be.
 _BEST, _SHARE = 20, 10
 _FEWEST_BEST = 5
-# Columns that are drawn, and that the sentences name.
-_DRAWN, _NAMED = 8, 4
-# A column that says how wide all layers are, and how many widths are drawn as a line.
-_WIDTH, _WIDTHS = "width", 64
-# Models of nearly equal accuracy that are compared with one another.
-_STRATUM = 5
 
 
-def architecture(population: Population) -> Draft | str:
-    """Correlation of sizes with the metric, and what the models with the best harmonic calibration score have."""
-    sizes, designs, sheets = population.sizes, population.architecture, population.sheets
-    if not sizes and not designs:
-        return (
-            "The table has no columns that describe the models and differ between them. Add some to the manifest: "
-            "numbers such as parameters or width, or texts with a few values such as the operation on an edge."
-        )
-    draft = Draft()
-    for sheet in sheets:
-        draft.models.append(len(sheet))
-        said: list[str] = []
-        if sizes:
-            found = {
-                name: population.correlation(sheet, name, population.column, f"{name} with {population.label}")
-                for name in sizes
-            }
-            alike = {name: _size_at_equal_accuracy(population, sheet, name) for name in sizes}
-            for name in sizes:
-                draft.findings += (found[name], alike[name])
-            draft.models += [
-                each.n for name, each in found.items() if name != _WIDTH
-            ]  # few are equally wide throughout
-            said.append(_size_sentence(population, sheet, found, alike))
-            draft.draw((_size_boxes(population, sheet, name) for name in sizes[:_NAMED]), most=_DRAWN)
-            if _WIDTH in sizes and population.scaled in sheet:
-                draft.charts += _by_width(population, sheet)
-        if designs:
-            shares, table, sentence = _designs(population, sheet)
-            draft.findings += shares
-            draft.charts += () if table is None else (table,)
-            said.append(sentence)
-        draft.parts.append(" ".join(said))
-    looked = 2 * len(sizes) * len(sheets)
-    if looked > 2:
-        missed = looked * (1 - population.resampling.level)
-        draft.cautions.append(
-            f"Of {looked} intervals for sizes (on each data set, and again at equal accuracy) about {missed:.1f} miss "
-            "the truth; a single one that excludes zero is a hint at most."
-        )
-    if designs and len(sheets) > 1:
-        draft.cautions.append("Designs are corrected for comparisons on one data set, not for those of all together.")
-    draft.cautions.append(
-        "The harmonic calibration score rewards accuracy, and accuracy goes with architecture. Only what holds at "
-        f"equal accuracy (within every {_STRATUM} models of nearly the same accuracy) speaks of calibration."
-    )
-    draft.cautions.append("Associations among these models: a size or a design may only come with something else.")
-    return draft
+@dataclass(frozen=True)
+class Designs(Statistic):
+    """Shares of each value of columns: among the best by harmonic calibration score, and at equal accuracy."""
 
+    columns: str = "architecture"
 
-def _strata(n: int) -> NDArray[np.int64]:
-    """Ends of strata of five or a few more of n models that are sorted by accuracy."""
-    return np.linspace(0, n, max(1, n // _STRATUM) + 1).astype(np.int64)
+    def on(self, population: Population, sheet: Sheet) -> SheetAnswer | None:
+        columns = population.columns(self.columns)
+        if not columns:
+            return None
+        shares, table, sentence = _designs(population, sheet, columns)
+        return SheetAnswer(sentence, shares, [len(sheet)], always=() if table is None else (table,))
 
-
-def _size_at_equal_accuracy(population: Population, sheet: Sheet, name: str) -> Finding:
-    """Kendall's tau-b over pairs of models within a stratum of accuracy; the interval resamples strata."""
-    words = f"{sheet.name}: {name} with {population.label}, at equal accuracy"
-    if "accuracy" not in sheet:
-        return Finding.undefined(words, 0, "there are no accuracies")
-    size, error = sheet.columns_by_accuracy(name, population.column)
-    ends = _strata(size.size)
-    sums = np.zeros((3, ends.size - 1))
-    for place, (start, end) in enumerate(pairwise(ends.tolist())):
-        x, y = (np.sign(v[:, None] - v) for v in (size[start:end], error[start:end]))
-        sums[:, place] = (x * y).sum(), (x * x).sum(), (y * y).sum()
-
-    def tau(agree: Floats, x: Floats, y: Floats) -> float:
-        pairs = math.sqrt(float(x.sum()) * float(y.sum()))
-        return float(agree.sum()) / pairs if pairs > 0 else math.nan
-
-    if ends.size - 1 < FEWEST and size.size >= LEAST:
-        note = f"no interval from fewer than {_STRATUM * FEWEST} models"
-        return Finding(words, tau(*sums), math.nan, math.nan, size.size, note)
-    found = population.resampling.finding(words, tau, *sums, tag=words, scale="correlation")
-    return replace(found, n=size.size)
-
-
-def _size_sentence(population: Population, sheet: Sheet, found: dict[str, Finding], alike: dict[str, Finding]) -> str:
-    def some(names: list[str]) -> str:
-        return join_words(
-            [
-                f"{name} ({format_correlation(found[name])}; at equal accuracy {format_correlation(alike[name])})"
-                for name in names
-            ],
-            _NAMED,
-        )
-
-    smaller = [name for name, each in found.items() if each.excludes_zero and each.value < 0]
-    larger = [name for name, each in found.items() if each.excludes_zero and each.value > 0]
-    unclear = [name for name in found if name not in (*smaller, *larger)]
-    said = [
-        f"larger {some(names)} {'goes' if len(names) == 1 else 'go'} with a {word} {population.label}"
-        for names, word in ((smaller, "smaller"), (larger, "larger"))
-        if names
-    ]
-    if unclear:
-        verb = "has" if len(unclear) == 1 else "have"
-        said.append(f"{some(unclear)} {verb} no clear relation to {'it' if said else population.label}")
-    return f"On {sheet.name}, {'; '.join(said)}."
-
-
-def _size_boxes(population: Population, sheet: Sheet, name: str) -> BoxPlots:
-    column, values = sheet[name], sheet[population.column]
-    boxes = tuple(Box.of(words, values[which]) for words, which in brackets(column))
-    return BoxPlots(f"{sheet.name}: {population.label} by {name}", name, population.label, boxes)
-
-
-def _by_width(population: Population, sheet: Sheet) -> Iterator[Lines]:
-    """The metric before and after temperature scaling by width, as in the benchmark study's Figure 9."""
-    width, before, after = sheet.complete(_WIDTH, population.column, population.scaled)
-    places = np.unique(width)
-    if not 2 <= places.size <= _WIDTHS:
-        return
-    groups = [width == place for place in places]
-    values = np.array([[float(np.median(stage[group])) for group in groups] for stage in (before, after)])
-    most = max(int(group.sum()) for group in groups)
-    yield Lines(
-        f"{sheet.name}: {population.label} by width, before and after temperature scaling",
-        _WIDTH,
-        population.label if most == 1 else f"median {population.label}",
-        tuple(places.tolist()),
-        ("before temperature scaling", "after temperature scaling"),
-        values,
-        np.full_like(values, np.nan),
-        np.full_like(values, np.nan),
-        "One model per width" if most == 1 else f"Medians over models of one width, at most {most:,}",
-    )
+    def cautions(self, population: Population, parts: Sequence[SheetAnswer]) -> Iterator[str]:
+        if len(parts) > 1:
+            yield "Designs are corrected for comparisons on one data set, not for those of all together."
 
 
 @dataclass(frozen=True)
@@ -195,7 +66,9 @@ class _Design:
         return f"{self.column} = {self.value}"
 
 
-def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], FindingTable | None, str]:
+def _designs(
+    population: Population, sheet: Sheet, names: Sequence[str]
+) -> tuple[list[Finding], FindingTable | None, str]:
     """Shares of each value among the models with the best harmonic calibration score, and at equal accuracy."""
     scores = population.harmonic_scores(sheet)
     if scores is None:
@@ -217,7 +90,7 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Findi
             else f"{counted(n, 'model')} are too few to look at the best tenth (from {_SHARE * _FEWEST_BEST} on)."
         )
         return [], None, f"On {sheet.name} {why}"
-    columns = {name: _design_texts(sheet, name, rows) for name in population.architecture}
+    columns = {name: _design_texts(sheet, name, rows) for name in names}
     columns = {name: texts for name, texts in columns.items() if len(set(texts.tolist())) > 1}
     if not columns:
         return [], None, f"On {sheet.name} all models have the same design."
@@ -239,7 +112,12 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Findi
         f"{sheet.name}: designs at equal accuracy, and of the {score}",
         (
             *("column", "value", "of all", f"of the best {k}", "expected by chance", "p (Holm)"),
-            *(f"of the {k} most accurate", "lowest at equal accuracy", "expected there", "p at equal accuracy (Holm)"),
+            *(
+                f"of the {k} {population.most} accurate",
+                "lowest at equal accuracy",
+                "expected there",
+                "p at equal accuracy (Holm)",
+            ),
         ),
         tuple(
             (
@@ -251,8 +129,8 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Findi
             for test, same in zip(best, alike, strict=True)
         ),
         note=f"p of the best: of a share at least as far from expectation in a random choice of {k} of {n:,} models "
-        f"(hypergeometric). At equal accuracy: models with the lowest {label} of every {_STRATUM} of nearly the same "
-        f"accuracy, {alike[0].chosen:,} in all; p where each of the {_STRATUM} is as likely to be that one. Either is "
+        f"(hypergeometric). At equal accuracy: models with the lowest {label} of every {STRATUM} of nearly the same "
+        f"accuracy, {alike[0].chosen:,} in all; p where each of the {STRATUM} is as likely to be that one. Either is "
         f"corrected for {len(best)} comparisons",
     )
     return (
@@ -282,13 +160,17 @@ def _report_designs(
         for test in shown
     ]
     said = [
-        f"{test} ({format_share(share)} against {100 * test.expected:.0f} % {against}"
-        + ("" if math.isnan(test.accurate) else f" and {100 * test.accurate:.0f} % of the {test.chosen} most accurate")
+        f"{test} ({share:share} against {100 * test.expected:.0f} % {against}"
+        + (
+            ""
+            if math.isnan(test.accurate)
+            else f" and {100 * test.accurate:.0f} % of the {test.chosen} {population.most} accurate"
+        )
         + ")"
         for test, share in zip(shown, found, strict=True)
     ]
     if clear:
-        return f"{who} differ in the share of {join_words(said, _NAMED)}.", found
+        return f"{who} differ in the share of {join_words(said, NAMED)}.", found
     return (
         f"no design is clearly more or less frequent among {who}, corrected for {len(tests)} comparisons; the furthest "
         f"off is {said[0]}.",
@@ -316,7 +198,7 @@ def _among_the_best(columns: dict[str, NDArray[np.object_]], best: NDArray[np.in
 
 def _at_equal_accuracy(columns: dict[str, NDArray[np.object_]], error: Floats) -> list[_Design]:
     """Values among the best calibrated models of strata of accuracy, against any model of each; ties tell nothing."""
-    ends = _strata(error.size)
+    ends = strata(error.size)
     starts, sizes = ends[:-1], np.diff(ends)
     lowest = np.repeat(np.minimum.reduceat(error, starts), sizes) == error
     kept = np.add.reduceat(lowest.astype(np.int64), starts) == 1

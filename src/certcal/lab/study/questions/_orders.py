@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 
 from certcal._base.text import capital
 from certcal.lab.study._battery import BINNED, UNBINNED
-from certcal.lab.study._findings import Draft, Finding, Matrix, format_correlation, join_words, range_sentence
-from certcal.lab.study._population import LABELS, Population, Sheet, of_models
+from certcal.lab.study._findings import Finding, Matrix, join_words
+from certcal.lab.study._population import LABELS, Population, Sheet
 from certcal.lab.study._ranks import correlations
 from certcal.lab.study._resampling import FEWEST, LEAST, kendall_draws, shrinkage
+from certcal.lab.study.questions._form import SheetAnswer, Statistic
 
 Floats = NDArray[np.float64]
 
@@ -25,6 +27,10 @@ _OPPOSITE = 0.1
 # Mean correlations that differ by less differ by the rounding of their sums: of n models, tau itself moves in steps of
 # 1/n², and no population has 10⁵.
 _ROUNDING = 1e-12
+_SAME_MODELS = {
+    most: f"The {most} accurate models have the {best} mean rank by accuracy: the same models on all data sets."
+    for most, best in (("most", "best"), ("least", "worst"))
+}
 # The metric that the benchmark study doubts.
 _SUSPECT = "classwise_equal_mass_ece"
 
@@ -38,58 +44,40 @@ def _pair_draws(population: Population, values: Floats, tag: str, top: int) -> d
     return {(i, j): kendall_draws(values[:, i], values[:, j], rows) for i, j in pairs}
 
 
-def across_datasets(population: Population) -> Draft | str:
-    """Kendall's correlation of the metric between data sets, for all models and for the most accurate."""
-    names = [sheet.name for sheet in population.sheets]
-    if len(names) < 2:
-        return f"The table has one data set, {names[0]}: measure the models on another one too."
-    values, score = _by_model(population)
-    n = len(values)
-    if n < LEAST:
-        return f"Only {n} models were measured on more than one data set; this needs at least {LEAST}."
-    tops = population.tops(n)
-    # The smallest of the most accurate parts, if all have an accuracy; and all.
-    tops = (*(tops[:1] if len(tops) > 1 and not np.isnan(score).any() else ()), n)
-    draft, means, pairs = Draft(models=[n]), list[Finding](), list[Finding]()
-    for top in tops:
-        mean, pairs, matrix = _correlate_datasets(population, values, names, top)
-        means.append(mean)
-        draft.findings += (mean, *(pairs if 2 < len(names) <= _PAIRS else ()))
-        draft.charts.append(matrix)
-    if len(tops) > 1:
-        draft.cautions.append(
-            "The most accurate models have the best mean rank by accuracy: the same models on all data sets."
+@dataclass(frozen=True)
+class Transfer(Statistic):
+    """Kendall's correlation of a column between data sets, for all models and for the most accurate."""
+
+    column: str
+
+    def on(self, population: Population, sheet: Sheet) -> SheetAnswer | None:
+        names = [each.name for each in population.sheets]
+        if len(names) < 2:
+            return SheetAnswer(f"The table has one data set, {names[0]}: measure the models on another one too.")
+        (column,) = population.columns(self.column)
+        (values,), score = population.by_mean_rank(column)
+        n = len(values)
+        if n < LEAST:
+            return SheetAnswer(f"Only {n} models were measured on more than one data set; this needs at least {LEAST}.")
+        tops = population.tops(n)
+        # The smallest of the most accurate parts, if all have an accuracy; and all.
+        tops = (*(tops[:1] if len(tops) > 1 and not np.isnan(score).any() else ()), n)
+        found = [_correlate_datasets(population, values, names, top) for top in tops]
+        listed = 2 < len(names) <= _PAIRS
+        return SheetAnswer(
+            _data_sentence(population, [mean for mean, _, _ in found], found[-1][1], tops),
+            [each for mean, pairs, _ in found for each in (mean, *(pairs if listed else ()))],
+            [n],
+            always=[matrix for _, _, matrix in found],
+            remarks=[(0.0, _SAME_MODELS[population.most])] if len(tops) > 1 else (),
         )
-    draft.parts.append(_data_sentence(population, means, pairs, tops))
-    return draft
-
-
-def _by_model(population: Population) -> tuple[Floats, Floats]:
-    """The metric of models with two data sets or more, the most accurate first; and what they are sorted by."""
-    values = population.wide(population.column)
-    if "accuracy" not in population:
-        values = values[(~np.isnan(values)).sum(axis=1) > 1]
-        return values, np.full(len(values), np.nan)
-    accuracy = population.wide("accuracy")
-    place = np.full(accuracy.shape, np.nan)
-    for column in range(accuracy.shape[1]):
-        known = ~np.isnan(accuracy[:, column])
-        _, ranks, counts = np.unique(-accuracy[known, column], return_inverse=True, return_counts=True)
-        middle = np.cumsum(counts) - counts / 2
-        place[known, column] = middle[ranks] / known.sum()
-    known = ~np.isnan(place)
-    score = np.full(len(place), np.nan)
-    np.divide(np.where(known, place, 0).sum(axis=1), known.sum(axis=1), out=score, where=known.any(axis=1))
-    order = np.argsort(score, kind="stable")
-    order = order[(~np.isnan(values[order])).sum(axis=1) > 1]
-    return values[order], score[order]
 
 
 def _correlate_datasets(
     population: Population, values: Floats, names: list[str], top: int
 ) -> tuple[Finding, list[Finding], Matrix]:
     """The mean correlation over pairs of data sets, that of each pair, and the matrix."""
-    how, which = population.resampling, of_models(top, len(values))
+    how, which = population.resampling, population.models_text(top, len(values))
     matrix = correlations(values[:top], names, title=f"{population.label} on different data sets: {which}")
     pairs = list(combinations(range(len(names)), 2))
     draws = _pair_draws(population, values, f"data sets/{top}", top)
@@ -127,17 +115,17 @@ def _data_sentence(population: Population, means: list[Finding], pairs: list[Fin
     everyone, names = means[-1], [sheet.name for sheet in population.sheets]
     subject = f"Orders of models by {population.label}"
     if len(names) > 2:
-        subject += f" have a mean correlation between data sets of {format_correlation(everyone)}"
+        subject += f" have a mean correlation between data sets of {everyone:correlation}"
     else:
-        subject += f" on {names[0]} and {names[1]} have a correlation of {format_correlation(everyone)}"
-    text = f"{_verdict(everyone, pairs)} {subject} ({of_models(tops[-1], tops[-1])})."
+        subject += f" on {names[0]} and {names[1]} have a correlation of {everyone:correlation}"
+    text = f"{_verdict(everyone, pairs)} {subject} ({population.models_text(tops[-1], tops[-1])})."
     if len(names) > 2 and not math.isnan(everyone.value):
         known = [pair for pair in pairs if not math.isnan(pair.value)]
         ends = [choose(known, key=lambda pair: pair.value) for choose in (min, max)]
         low, high = (f"{pair.value:+.2f} ({pair.name.rpartition(', ')[0]})" for pair in ends)
         text += f" The pairs lie between {low} and {high}."
     if len(means) > 1:
-        text += f" Among {of_models(tops[0], tops[-1])} it is {format_correlation(means[0])}."
+        text += f" Among {population.models_text(tops[0], tops[-1])} it is {means[0]:correlation}."
     return text
 
 
@@ -182,32 +170,22 @@ def _least(values: Floats) -> NDArray[np.bool_]:
     return values <= values.min(axis=0) + _ROUNDING
 
 
-def agreement(population: Population) -> Draft | str:
+@dataclass(frozen=True)
+class Agreement(Statistic):
     """Kendall's correlations between metrics at the chosen bins, and the mean of each with the others."""
-    draft, lowest = Draft(), list[Finding]()
-    for sheet in population.sheets:
-        found = _measure_agreement(population, sheet)
-        if found is not None:
-            draft.findings += found.means
-            draft.parts.append(_agreement_sentence(sheet, found))
-            draft.models.append(found.matrix.n)
-            draft.draw([found.matrix])
-            lowest.append(found.means[found.lowest[0]])
-    if not draft.parts:
-        return (
-            f"Needs three metrics before scaling that differ between models, of the same {LEAST} or more; measure the "
-            "whole battery."
-        )
-    draft.begin = range_sentence(lowest, "The mean correlation of the least agreeing metric")
-    draft.cautions.append(
-        "Metrics of a model share their test samples, so chance makes them agree more than their true values do. "
-        "Agreement does not prove that they measure the right thing: NLL and Brier score also reward accuracy."
-    )
-    return draft
+
+    metrics: tuple[str, ...] = (*BINNED, *UNBINNED)
+
+    def on(self, population: Population, sheet: Sheet) -> SheetAnswer | None:
+        found = _measure_agreement(population, sheet, self.metrics)
+        if found is None:
+            return None
+        sentence, lowest = _agreement_sentence(sheet, found), found.means[found.lowest[0]]
+        return SheetAnswer(sentence, found.means, [found.matrix.n], [found.matrix], leading=lowest)
 
 
-def _measure_agreement(population: Population, sheet: Sheet) -> _Agreement | None:
-    columns = {m: sheet.column_of(m, population.bins) for m in (*BINNED, *UNBINNED)}
+def _measure_agreement(population: Population, sheet: Sheet, wanted: Sequence[str]) -> _Agreement | None:
+    columns = {m: sheet.column_of(m, population.bins) for m in wanted}
     columns = {m: c for m, c in columns.items() if c in sheet and not np.isnan(sheet[c]).all()}
     if not columns:
         return None
@@ -247,9 +225,7 @@ def _agreement_sentence(sheet: Sheet, found: _Agreement) -> str:
     values, lowest, best = found.values, found.lowest, found.highest
     least = found.means[lowest[0]]
     if len(lowest) == len(values):
-        return (
-            f"On {sheet.name}, all metrics agree alike with one another (mean correlation {format_correlation(least)})."
-        )
+        return f"On {sheet.name}, all metrics agree alike with one another (mean correlation {least:correlation})."
     rarely, often = (
         ""
         if math.isnan(share)
@@ -258,14 +234,14 @@ def _agreement_sentence(sheet: Sheet, found: _Agreement) -> str:
     )
     text = (
         f"On {sheet.name}, {_who_agrees(found, best)} best with the other metrics (mean correlation "
-        f"{format_correlation(found.means[best[0]])}{often}) and {_who_agrees(found, lowest)} least "
-        f"({format_correlation(least)}{rarely})."
+        f"{found.means[best[0]]:correlation}{often}) and {_who_agrees(found, lowest)} least "
+        f"({least:correlation}{rarely})."
     )
     if _SUSPECT in found.metrics and found.metrics.index(_SUSPECT) not in lowest:
         place = found.metrics.index(_SUSPECT)
         rank = 1 + int((values < values[place] - _ROUNDING).sum())
         text += (
-            f" {capital(LABELS[_SUSPECT])} has {format_correlation(found.means[place])}: number {rank} of "
+            f" {capital(LABELS[_SUSPECT])} has {found.means[place]:correlation}: number {rank} of "
             f"{len(values)} from the bottom."
         )
     return text
