@@ -12,14 +12,24 @@ import torch
 from torch import Tensor
 
 from certcal import InputError
-from certcal.attacks import AcceAdversary, Ball, BrierAdversary, EceAdversary, ExactAdversary, SmoothAdv, Target
+from certcal.attacks import (
+    AcceAdversary,
+    Ball,
+    BrierAdversary,
+    EceAdversary,
+    ExactAdversary,
+    SignAdversary,
+    SmoothAdv,
+    Target,
+)
 from certcal.attacks.confidence import bin_edges, calibration_error
 from certcal.metrics import ece
 from certcal.worst_case import calibration_error as worst_case
 from tests.attacks.conftest import Trained
 from tests.attacks.small import SIGMA, batch, differences, judged, small_target
 
-EVERY = (SmoothAdv(3), BrierAdversary(3), AcceAdversary(3, sigma=SIGMA), EceAdversary(3), ExactAdversary(3))
+CALIBRATION = AcceAdversary(3, sigma=SIGMA), EceAdversary(3), ExactAdversary(3), SignAdversary(3)
+EVERY = (SmoothAdv(3), BrierAdversary(3), *CALIBRATION)
 
 
 def name_of(adversary: Any) -> str:
@@ -46,6 +56,7 @@ MEASURES: dict[Any, Measure | None] = {
     SmoothAdv(1, scale=0.5): None,
     BrierAdversary(1, scale=0.5): lambda z, correct: (correct - z).square().sum(),
     AcceAdversary(1, scale=0.5, bins=4): relaxed,
+    SignAdversary(1, scale=0.5): relaxed,
     EceAdversary(1, scale=0.5, bins=4): lambda z, correct: calibration_error(z, correct, bin_edges(4, z)),
 }
 
@@ -70,8 +81,13 @@ def test_a_step_follows_the_finite_differences_of_what_is_climbed(adversary: Any
 
 @pytest.mark.parametrize(
     ("adversary", "seed"),
-    [(AcceAdversary(3, bins=5, sigma=0.3), 2), (ExactAdversary(3, bins=5), 5), (EceAdversary(3, bins=5), 5)],
-    ids=["acce", "exact", "ece"],
+    [
+        (AcceAdversary(3, bins=5, sigma=0.3), 2),
+        (ExactAdversary(3, bins=5), 5),
+        (EceAdversary(3, bins=5), 5),
+        (SignAdversary(3), 2),
+    ],
+    ids=["acce", "exact", "ece", "sign"],
 )
 def test_its_calibration_error_has_the_gradient_of_finite_differences(adversary: Any, seed: int) -> None:
     target, inputs, labels = small_target(seed)
@@ -195,3 +211,33 @@ def test_settings_that_make_no_sense_are_refused(name: str) -> None:
     for adversary in (AcceAdversary(2), *((ExactAdversary(2), EceAdversary(2)) if name == "bins" else ())):
         with pytest.raises(InputError, match=f"{name} is"):
             replace(adversary, **{name: 0})
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("keep", ["best", "last"])
+def test_acce_in_one_step_moves_all_confidences_one_way(trained: Trained, norm: Any, keep: Any) -> None:
+    for seed in range(5):
+        target, inputs, labels = batch(trained, 60, seed)
+        ball = Ball(0.4 if norm == "l2" else 0.05, norm)
+        acce, sign = (each(target, inputs, labels, ball, keep) for each in (AcceAdversary(1), SignAdversary(1)))
+        torch.testing.assert_close(acce.inputs, sign.inputs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [2, 10])
+def test_acce_with_a_small_rate_of_its_assignments_still_does(trained: Trained, steps: int) -> None:
+    target, inputs, labels = batch(trained, 60, 3)
+    sign = SignAdversary(steps)(target, inputs, labels, Ball(0.4), keep="last").inputs
+    slow = AcceAdversary(steps, assignment_rate=1e-4)(target, inputs, labels, Ball(0.4), keep="last").inputs
+    torch.testing.assert_close(slow, sign, rtol=0, atol=1e-6)
+    usual = AcceAdversary(steps, assignment_rate=1.0)(target, inputs, labels, Ball(0.4), keep="last").inputs
+    assert (usual - sign).abs().max() > 0.01
+
+
+def test_all_confidences_go_away_from_the_accuracy_of_the_batch(trained: Trained) -> None:
+    target, inputs, labels = batch(trained, 200, 4)
+    for truth in (labels, torch.zeros_like(labels)):  # right more often than sure, and hardly ever right
+        found = SignAdversary(1, 0.05)(target, inputs, truth, Ball(0.4), keep="last")
+        before, after, correct = judged(target, inputs, truth, found)
+        way = np.sign(correct.mean() - before.mean())
+        assert (way * (before - after) > -1e-6).mean() > 0.95
+        assert way * (correct.mean() - after.mean()) > way * (correct.mean() - before.mean())

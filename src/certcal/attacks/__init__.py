@@ -10,7 +10,7 @@ try:
     from certcal.attacks._protocol import Adversary, AttackedModel, AttackMethod, Found, Target
     from certcal.attacks.ascent import Pgd, SmoothAdv
     from certcal.attacks.ball import Ball
-    from certcal.attacks.confidence import BrierAdversary, EceAdversary
+    from certcal.attacks.confidence import BrierAdversary, EceAdversary, SignAdversary
     from certcal.attacks.subject import Subject
 except ModuleNotFoundError as error:
     if error.name != "torch":
@@ -26,6 +26,7 @@ ADVERSARIES = {
     "acce": AcceAdversary,
     "ece": EceAdversary,
     "exact": ExactAdversary,
+    "sign": SignAdversary,
 }
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Found",
     "OneStepAce",
     "Pgd",
+    "SignAdversary",
     "SmoothAdv",
     "StoppingAce",
     "Subject",

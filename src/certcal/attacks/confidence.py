@@ -176,3 +176,44 @@ class EceAdversary(CalibrationAdversary):
 
         found = self.climb(target, inputs, ball, signed_gaps, self.error(held), keep)
         return Found(found, lambda at: (signs * (held.correct - held(at))).mean())
+
+
+@dataclass(frozen=True)
+class SignAdversary(CalibrationAdversary):
+    """Moves all confidences of a batch one way: further from its accuracy, by the sign of its mean gap Σ_n (c_n - z_n).
+
+    That is the first step of :class:`AcceAdversary`, whose assignments are still all alike then, and all of its steps
+    while a small rate of the assignments keeps them nearly so: what is left of it without ADMM.
+
+    z is the confidence in the class predicted for the clean input and c whether that is the true one, both held fixed.
+
+    Attributes
+    ----------
+    steps
+        Number of steps T.
+    scale
+        Factor v of the step length 2vε/T.
+    bins
+        Number of equal-width bins of the calibration error by which the best point is kept.
+
+    Examples
+    --------
+    >>> target = Target(lambda x: torch.cat((x, torch.zeros_like(x)), 1))
+    >>> inputs, labels = torch.tensor([[0.5], [0.75]]), torch.tensor([0, 0])
+    >>> SignAdversary(steps=2)(target, inputs, labels, Ball(0.25)).inputs.tolist()  # the accuracy is above both
+    [[0.25], [0.5]]
+    """
+
+    def __call__(self, target: Target, inputs: Tensor, labels: Tensor, ball: Ball, keep: Keep = "best") -> Found:
+        """Perturbed inputs; see :class:`Adversary`."""
+        held, sign = HeldConfidences(labels), torch.zeros((), device=inputs.device)
+
+        def signed_gaps(log_probabilities: Tensor, step: int) -> Tensor:
+            nonlocal sign
+            confidence = held(log_probabilities)
+            gap = held.correct - confidence
+            sign = gap.detach().sum().sign()
+            return sign * gap
+
+        found = self.climb(target, inputs, ball, signed_gaps, self.error(held), keep)
+        return Found(found, lambda at: (sign * (held.correct - held(at))).mean())

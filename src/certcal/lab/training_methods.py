@@ -102,6 +102,13 @@ _ENTRIES = (
         2048,
         fine_tunes=True,
     ),
+    _adversarial(
+        "sign-act",
+        "adversaries that move all confidences one way: acce-act without ADMM",
+        "sign",
+        2048,
+        fine_tunes=True,
+    ),
     _noisy(
         "macer",
         "Gaussian noise, with a larger certified radius where the prediction is right",

@@ -105,8 +105,8 @@ class Recipe:
     """The constants that only this method has (see :func:`certcal.lab.training.constants_of`), by name or as the
     method's own class; None for a method without any. What is left out has its default."""
     adversary: Any = None
-    """Another adversary than the method's: ``"smoothadv"``, ``"brier"``, ``"acce"``, ``"ece"``, ``"exact"``, or a
-    :class:`certcal.attacks.Adversary` of your own. None for the method's."""
+    """Another adversary than the method's: ``"smoothadv"``, ``"brier"``, ``"acce"``, ``"ece"``, ``"exact"``,
+    ``"sign"``, or a :class:`certcal.attacks.Adversary` of your own. None for the method's."""
 
     def __post_init__(self) -> None:
         method = method_named(self.method)
