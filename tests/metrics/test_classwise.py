@@ -77,7 +77,7 @@ def test_many_samples_on_several_threads_agree_with_their_definition(monkeypatch
     wide = naive.classwise(short, labels, lambda z, c: naive.ece(z, c, 15, w=heavy))
     mass = naive.classwise(short, labels, lambda z, c: naive.equal_mass_ece(z, c, 15, w=heavy))
     found = []
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         monkeypatch.setattr("certcal._base.threads.thread_count", lambda threads=threads: threads)
         found.append(classwise_ece(kinds[which], y, sample_weight=w))
         assert found[-1] == pytest.approx(wide, **CLOSE)

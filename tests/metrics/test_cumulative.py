@@ -69,8 +69,7 @@ def test_errors_of_many_samples_on_several_threads_agree_with_a_full_sort(monkey
         assert kuiper_error(z, c, sample_weight=w) == pytest.approx(expected[1], **CLOSE)
 
 
-@pytest.mark.parametrize("value", [0.1, 0.8])
-@pytest.mark.parametrize("weight", [None, 0.1])
+@pytest.mark.parametrize(("value", "weight"), [(0.1, None), (0.8, 0.1)])
 def test_millions_of_equal_confidences_do_not_lose_digits(value, weight):
     n, right = 3_000_000, 1_000_000
     z, c = np.full(n, value), np.zeros(n, np.uint8)
