@@ -93,8 +93,8 @@ def both_reach(
 
 
 @pytest.mark.parametrize("steps", [4, 10])
-@pytest.mark.parametrize("size", [64, 256, 800])
-@pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.5])
+@pytest.mark.parametrize("size", [64, 800])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5])
 def test_it_reaches_more_than_acce_on_every_batch(trained: Trained, epsilon: float, size: int, steps: int) -> None:
     keeps: tuple[Keep, Keep] = ("best", "last")
     for seed, keep in product(range(2), keeps):

@@ -107,7 +107,7 @@ def test_without_radii_there_is_a_curve_up_to_the_largest_certified_radius(certc
     assert max(map(len, shown.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("kind", ["tight", "tangent", "all"])
+@pytest.mark.parametrize("kind", ["tight", "all"])
 def test_the_headline_is_at_a_radius_that_the_draws_did_not_choose(certcal_command, run, kind):
     """Population bounds have an event for each radius: one that the draws chose would fail more often than it says."""
     counts = open_run(run).counts()
