@@ -78,23 +78,6 @@ def test_the_block_shows_the_claims_of_the_library(certcal_command, intervals):
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
-def test_settings_reach_the_library(certcal_command, intervals):
-    options = ("--bins", 7, "--closed", "right", "--delta", 0.01, "--alpha", 0.002)
-    document = json.loads(certcal_command("certify", intervals, *options, "--json").out)
-    summary = expected(intervals, bins=7, closed="right", delta=0.01, alpha=0.002)
-    (result,) = document["results"]
-    assert result["population_bound"]["certified"]["value"] == summary.population.value
-    assert result["calibration_error"]["certified"]["value"] == summary["calibration_error"].worst.value
-    assert document["conventions"] == {
-        "bins": 7,
-        "closed": "right",
-        "delta": 0.01,
-        "alpha": 0.002,
-        "bins_are": "(a, b], the first one closed",
-    }
-    assert "taken as certain" not in certcal_command("certify", intervals, *options).out
-
-
 def test_columns_can_be_named(certcal_command, tmp_path):
     path = tmp_path / "odd.csv"
     path.write_text("a,b,won,ok,mine,truth\n.25,.5,1,1,x,x\n.5,.75,0,1,y,x\n")

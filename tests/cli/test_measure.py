@@ -25,18 +25,6 @@ def test_the_table_shows_the_numbers_of_the_library(certcal_command, scores):
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
-def test_groups_are_measured_beside_the_whole(certcal_command, scores):
-    document = json.loads(certcal_command("measure", scores, "--by", "site", "--json").out)
-    assert [group["group"] for group in document["groups"]] == ["north", "south"]
-    assert sum(group["n"] for group in document["groups"]) == document["n"]
-    predictions = certcal.data.load_table(scores, by="site")
-    for group, (_, part) in zip(document["groups"], predictions.groups(), strict=True):
-        assert group["measurements"][0]["value"] == certcal.measure(part)["base_rate"].value
-    shown = certcal_command("measure", scores, "--by", "site", "--no-diagram").out
-    assert "north" in shown
-    assert "all" in shown
-
-
 def test_every_row_has_an_interval_that_holds_its_value_unless_told_otherwise(certcal_command, scores):
     document = json.loads(certcal_command("measure", scores, "--json", "--by", "site").out)
     for part in (document, *document["groups"]):
@@ -88,11 +76,6 @@ def test_what_is_said_of_intervals_is_about_so_many_samples_and_such_weights(cer
         assert note in page.read_text()
     assert found.to_dict()["conventions"]["interval_notes"] == list(found.interval_notes)
     assert certcal.measure(table, bootstrap=0).interval_notes == ()
-
-
-def test_only_the_metrics_asked_for_are_shown(certcal_command, scores):
-    document = json.loads(certcal_command("measure", scores, "--metric", "ece", "--metric", "auroc", "--json").out)
-    assert {row["name"] for row in document["measurements"]} == {"ece", "auroc"}
 
 
 def test_explain_prints_the_sentence_of_every_number(certcal_command, scores):
