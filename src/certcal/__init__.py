@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from certcal.verbs.certify import Certification, certify
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
+    from certcal.verbs.predict import predict
     from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration, recalibrate
     from certcal.verbs.sample import RunSummary, decide, sample, summarize
     from certcal.verbs.verify import Verification, verify
@@ -99,6 +100,7 @@ __all__ = [
     "measure",
     "metrics",
     "models",
+    "predict",
     "recalibrate",
     "report",
     "reproduce",
@@ -130,6 +132,7 @@ _HOMES = {
     "certcal.lab.choose": ("ModelChoice", "choose"),
     "certcal.verbs.compare": ("ChangeComparison", "compare"),
     "certcal.verbs.measure": ("Measurement", "measure"),
+    "certcal.verbs.predict": ("predict",),
     "certcal.verbs.recalibrate": ("PredictionRecalibration", "Recalibration", "recalibrate"),
     "certcal.verbs.sample": ("RunSummary", "decide", "sample", "summarize"),
     "certcal.lab.reproduce": ("Reproduction", "reproduce"),

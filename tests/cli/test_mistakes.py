@@ -99,7 +99,7 @@ def options_of(words):
             ["measure", "x.csv", "--level", "0.9999999999999999"],
             "--level: 0.9999999999999999 is too close to 1; give at most 0.9999",
         ),
-        (["measure"], "TABLE is missing\n"),
+        (["measure"], "TABLE is missing; give one, or --model and --data\n"),
         (["measure", "x.csv", "--require", "ece = 0.1"], "--require: 'ece = 0.1' has '=', and the relations are <=, <"),
         (["report"], "SOURCE is missing\n"),
         (["measure", "x.csv", "--bootstrap", "5"], "there is no option '--bootstrap'"),

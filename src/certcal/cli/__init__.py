@@ -25,6 +25,7 @@ __all__ = ["cli", "main"]
         "measure": ("certcal.cli.measure", "Measure the calibration of a table of predictions."),
         "bound": ("certcal.cli.bound", "Bound the true calibration error behind a table of predictions."),
         "certify": ("certcal.cli.certify", "Certify the calibration of a run or a table of intervals."),
+        "predict": ("certcal.cli.predict", "Predict the inputs of a data set with a model, as a table."),
         "sample": ("certcal.cli.sample", "Sample noise around every input of a model, once, into a folder."),
         "verify": ("certcal.cli.verify", "Verify a model over a box of inputs, without noise."),
         "runs": ("certcal.cli.runs", "Inspect runs on disk."),

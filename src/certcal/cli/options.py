@@ -290,13 +290,13 @@ def column_options(
     )
 
 
-def model_options(verb: Callable[..., Any], section: str) -> Callable[[Decorated], Decorated]:
+def model_options(verb: Callable[..., Any], section: str, *, required: bool = True) -> Callable[[Decorated], Decorated]:
     """A model, and the inputs that it is tried on."""
     return options(
         option(
             section,
             "--model",
-            required=True,
+            required=required,
             metavar="MODEL",
             type=click.Path(),
             help="File (.onnx .safetensors; trees: .json .ubj .txt), module:name, or with --weights a network such as "
@@ -304,7 +304,7 @@ def model_options(verb: Callable[..., Any], section: str) -> Callable[[Decorated
         ),
         verb_options(verb, section, only=("weights",)),
         verb_options(verb, section, only=("outputs",)),
-        option(section, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA),
+        option(section, "--data", required=required, metavar="DATA", type=click.Path(), help=DATA),
     )
 
 

@@ -65,6 +65,7 @@ from certcal.data.sources import (
     Values,
     about_predictions,
     column_name,
+    predictions_of,
     size_text,
 )
 
@@ -134,6 +135,7 @@ __all__ = [
     "other_columns",
     "physical_memory",
     "plain_name",
+    "predictions_of",
     "read_features",
     "read_idx",
     "read_inputs",

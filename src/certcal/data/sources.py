@@ -8,13 +8,14 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, as_array, probability_matrix, shortened, to_numpy
 from certcal._base.outcomes import class_name, first_missing, outcome
+from certcal._base.progress import SILENT, Progress
 from certcal._base.text import counted
 from certcal.data.formats import ENDINGS
 from certcal.data.frames import is_table
@@ -22,6 +23,9 @@ from certcal.data.inputs import Inputs
 from certcal.data.predictions import LoadedTable, load_table, split_by
 from certcal.data.schema import OPTIONS, Layout
 from certcal.predictions import Predictions
+
+if TYPE_CHECKING:
+    from certcal.models import Model
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -137,7 +141,7 @@ class PredictionSource:
         if isinstance(first, str | os.PathLike) or callable(first) or hasattr(first, "predict_proba"):
             if positive is not None:
                 raise InputError("it is for binary outcomes", argument="positive", remedy="leave it out")
-            return from_model(first, rest[0], weight), None
+            return from_model(first, rest[0], weight, progress=values.get("progress", SILENT)), None
         y_true, y_prob = _listed(first, "y_true"), _listed(rest[0], "y_prob")
         _refuse_other_order(y_true=y_true, y_prob=y_prob, **beside)
         self._refuse_swapped(as_array(y_true, "y_true"), as_array(y_prob, "y_prob"))
@@ -379,7 +383,7 @@ def from_estimator(estimator: Any, X: Any, y: Any, weight: Any = None, *, positi
     return _of_classes(chances, codes, names, what, weight, positive, _ESTIMATOR)
 
 
-def from_model(model: Any, data: Any, weight: Any = None) -> Predictions:
+def from_model(model: Any, data: Any, weight: Any = None, *, progress: Progress = SILENT) -> Predictions:
     """Predictions of a model on data with labels, whatever :mod:`certcal.models` and ``open_inputs`` take.
 
     Examples
@@ -404,11 +408,20 @@ def from_model(model: Any, data: Any, weight: Any = None) -> Predictions:
         )
         remedy = f"pass {call}, or 'probabilities'"
         raise InputError("what the model returns is not known, and never guessed", remedy=remedy) from None
-    inputs = open_inputs(data).inputs
-    rows = range(0, len(inputs), _BATCH)
-    answers = np.concatenate([network(inputs.inputs[first : first + _BATCH]) for first in rows])
-    made = Predictions.from_logits if network.outputs == "logits" else Predictions.from_probabilities
-    return _renamed({}, lambda: made(answers, inputs.labels, weight))
+    return predictions_of(network, open_inputs(data).inputs, weight, progress=progress)
+
+
+def predictions_of(
+    model: Model, inputs: Inputs, weight: Any = None, *, batch: int = _BATCH, progress: Progress = SILENT
+) -> Predictions:
+    """What a model says about inputs with labels, a batch at a time."""
+    answers: list[NDArray[Any]] = []
+    progress.stage("predicting", len(inputs), unit="inputs")
+    for first in range(0, len(inputs), batch):
+        answers.append(model(inputs.inputs[first : first + batch]))
+        progress.advance(len(answers[-1]))
+    made = Predictions.from_logits if model.outputs == "logits" else Predictions.from_probabilities
+    return _renamed({}, lambda: made(np.concatenate(answers), inputs.labels, weight))
 
 
 _TABLES = "pandas, polars, pyarrow, a mapping"
