@@ -160,11 +160,12 @@ def test_an_option_has_the_same_metavar_and_kind_in_every_command():
             if name.startswith("--"):
                 seen.setdefault(name, set()).add(option.metavar if not option.is_flag else "flag")
     # What these name depends on the source: a column of a table or a kind of certificate, one number or several, a file
-    # or a folder.
+    # or a folder; the two splits of data, or whatever a study calls its own.
     assert seen.pop("--confidence") == {"COLUMN", "KIND"}
     assert seen.pop("--bins") == {"N", "N[,N...]"}
     assert seen.pop("--sigma") == {"S", "S[,S...]"}
     assert seen.pop("--output") == {"FILE", "RUN"}
+    assert seen.pop("--split") == {None, "NAME"}
     assert {name: found for name, found in seen.items() if len(found) > 1} == {}
 
 
