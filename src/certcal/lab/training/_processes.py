@@ -20,7 +20,7 @@ from torch import Tensor, distributed
 from certcal._base.checks import InputError
 from certcal.lab.training._checkpoints import TrainingState
 from certcal.lab.training._recipe import Recipe
-from certcal.lab.training.step import Place, StepResult, StepWorker, all_finite, to_numbers
+from certcal.lab.training.step import Place, StepResult, StepWorker
 from certcal.models.devices import resolve
 
 
@@ -94,28 +94,8 @@ class ProcessCrew:
         mine = worker.cut(batch)[rank::count]
         if worker.recipe.together:
             return worker.step_together(place, batch, [number for number, _ in mine], _sum_over_processes)
-        found = worker.work(place, mine)
         shares = [index.numel() / batch.numel() for _, index in mine]
-        start = worker.buffers
-        floating = [k for k, buffer in enumerate(start) if buffer.is_floating_point()]
-
-        def mean(several: Sequence[Tensor]) -> Tensor:
-            return torch.stack([each * share for each, share in zip(several, shares, strict=True)]).sum(0)
-
-        numbers = [each.numbers for each in found]
-        told = torch.stack([mean(numbers)[0], torch.stack(numbers)[:, 1].sum()])
-        slopes = [mean(each) for each in zip(*(each.gradients for each in found), strict=True)]
-        changes = [mean([each.buffers[k] - start[k] for each in found]) for k in floating]
-        told, *rest = _sum_over_processes([told, *slopes, *changes])
-        slopes, changes = rest[: len(slopes)], rest[len(slopes) :]
-        # In the memory order of the weights, so that later arithmetic has the same order wherever this came from.
-        pairs = zip(worker.trained, slopes, strict=True)
-        gradients = [torch.empty_like(weight).copy_(slope).div_(place.scale) for weight, slope in pairs]
-        buffers = list(found[0].buffers)
-        for k, change in zip(floating, changes, strict=True):
-            buffers[k] = start[k] + change
-        loss, correct, finite = to_numbers(torch.cat([told, all_finite(gradients)[None]]))
-        return StepResult(loss, round(correct), bool(finite), gradients, buffers)
+        return worker.combine_pieces(worker.work(place, mine), shares, place.scale, _sum_over_processes)
 
 
 def _sum_over_processes(tensors: Sequence[Tensor]) -> list[Tensor]:

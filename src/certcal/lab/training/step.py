@@ -150,7 +150,8 @@ class StepWorker:
         if self.recipe.together and self.recipe.pieces > 1:
             return self.step_together(place, batch, range(self.recipe.pieces), list)
         cut = self.cut(batch)
-        return self.combine_pieces(self.work(place, cut), [index.numel() for _, index in cut], place.scale)
+        shares = [index.numel() / batch.numel() for _, index in cut]
+        return self.combine_pieces(self.work(place, cut), shares, place.scale)
 
     def work(self, place: Place, cut: Sequence[Numbered]) -> list[PieceResult]:
         """Results of some pieces, one after the other, each from the same buffers."""
@@ -181,16 +182,9 @@ class StepWorker:
         base = PiecewiseTarget(self.network, self.outputs, pieces=pieces)
         now, first = moment(recipe, place.epoch), pieces.seeds[0]
         judged = self.loss(parts_of(recipe), now, inputs, labels, generator, first, base)
-        correct = (judged.log_probabilities.detach().argmax(1) == labels).sum()
-        start = [buffer.clone() for buffer in self.buffers]
-        gradients = [
-            torch.empty_like(weight).copy_(each).div_(place.scale)
-            for weight, each in zip(self.trained, self.gradients(judged, place.scale), strict=True)
-        ]
-        buffers = [before + change for before, change in zip(start, total(pieces.changes), strict=True)]
-        numbers = torch.stack([judged.loss.detach().float(), correct.float(), all_finite(gradients)])
-        loss, right, finite = to_numbers(numbers)
-        return StepResult(loss, round(right), bool(finite), gradients, buffers)
+        gradients = self.gradients(judged, place.scale)
+        buffers = [before + change for before, change in zip(self.buffers, total(pieces.changes), strict=True)]
+        return self.combine_pieces([PieceResult(_told(judged, labels), gradients, buffers)], [1.0], place.scale)
 
     def piece(self, place: Place, numbered: Numbered) -> tuple[Judged, Tensor]:
         """The loss of a piece, and as numbers that loss and how many are right."""
@@ -204,8 +198,7 @@ class StepWorker:
                 parts, inner_search=replace(cast("Any", parts.inner_search), soft=self.soft[index].to(self.device))
             )
         judged = self.loss(parts, now, inputs, labels, generator, seed_of("network", *counters))
-        correct = (judged.log_probabilities.detach().argmax(1) == labels).sum()
-        return judged, torch.stack([judged.loss.detach().float(), correct.float()])
+        return judged, _told(judged, labels)
 
     def samples(self, index: Tensor, step: int | None) -> tuple[Tensor, Tensor]:
         """Some samples with their labels, where the network is; augmented as in a step of training, if one is given."""
@@ -286,37 +279,46 @@ class StepWorker:
             raise InputError(f"{name} returned a {type(found).__name__}; return certcal.attacks.Found(inputs)")
         return replace(found, inputs=ball.check_moved(name, inputs, found.inputs))
 
-    def combine_pieces(self, pieces: Sequence[PieceResult], sizes: Sequence[int], scale: float) -> StepResult:
-        """The pieces' means weighted by their sizes, added in the order of the pieces, gradients without the scale."""
-        shares = [size / sum(sizes) for size in sizes]
-        gradients: list[Tensor] = []
-        for place, weight in enumerate(self.trained):
-            # In the memory order of the weights, so that later arithmetic has the same order wherever this came from.
-            whole = torch.empty_like(weight).copy_(pieces[0].gradients[place])
-            if len(pieces) > 1:
-                whole.mul_(shares[0])
-                for piece, share in zip(pieces[1:], shares[1:], strict=True):
-                    whole.add_(piece.gradients[place] * share)
-            gradients.append(whole if scale == 1 else whole.div_(scale))
-        *numbers, finite = to_numbers(torch.cat([*(piece.numbers for piece in pieces), all_finite(gradients)[None]]))
-        loss = sum(each * share for each, share in zip(numbers[::2], shares, strict=True))
-        correct = round(sum(numbers[1::2]))
-        return StepResult(loss, correct, bool(finite), gradients, self._mean_buffers(pieces, shares))
+    def combine_pieces(
+        self, pieces: Sequence[PieceResult], shares: Sequence[float], scale: float, total: Sum = list
+    ) -> StepResult:
+        """The pieces' means weighted by their shares, added in the order of the pieces, gradients without the scale.
 
-    def _mean_buffers(self, pieces: Sequence[PieceResult], shares: Sequence[float]) -> Sequence[Tensor]:
-        """Each piece changed the buffers from the same start; their changes are averaged, whole numbers the first's."""
-        if len(pieces) == 1:
-            return pieces[0].buffers
-        mean: list[Tensor] = []
-        for place, start in enumerate(self.buffers):
-            if not start.is_floating_point():
-                mean.append(pieces[0].buffers[place])
-                continue
-            whole = start.clone()
-            for piece, share in zip(pieces, shares, strict=True):
-                whole.add_((piece.buffers[place] - start) * share)
-            mean.append(whole)
-        return mean
+        With the pieces of other processes, if ``total`` adds theirs. Each piece changed the buffers from the same
+        start; their changes are averaged, whole numbers the first's.
+        """
+
+        def mean(like: Tensor, several: Sequence[Tensor]) -> Tensor:
+            # In the memory order of the weights, so that later arithmetic has the same order wherever this came from.
+            whole = torch.empty_like(like).copy_(several[0])
+            if shares[0] == 1:
+                return whole
+            whole.mul_(shares[0])
+            for each, share in zip(several[1:], shares[1:], strict=True):
+                whole.add_(each * share)
+            return whole
+
+        slopes = [mean(weight, [each.gradients[k] for each in pieces]) for k, weight in enumerate(self.trained)]
+        floating = [k for k, buffer in enumerate(self.buffers) if buffer.is_floating_point()]
+        changes = [mean(self.buffers[k], [each.buffers[k] - self.buffers[k] for each in pieces]) for k in floating]
+        rest = total([*slopes, *changes])
+        gradients = [each if scale == 1 else each.div_(scale) for each in rest[: len(slopes)]]
+        buffers = list(pieces[0].buffers)
+        if shares[0] < 1:
+            for k, change in zip(floating, rest[len(slopes) :], strict=True):
+                buffers[k] = self.buffers[k] + change
+        *numbers, finite = to_numbers(torch.cat([*(each.numbers for each in pieces), all_finite(gradients)[None]]))
+        loss = sum(each * share for each, share in zip(numbers[::2], shares, strict=True))
+        correct = sum(numbers[1::2])
+        if sum(shares) < 1 - 1e-9:  # others have the rest
+            loss, correct = to_numbers(total([pieces[0].numbers.new_tensor([loss, correct])])[0])
+        return StepResult(loss, round(correct), bool(finite), gradients, buffers)
+
+
+def _told(judged: Judged, labels: Tensor) -> Tensor:
+    """The loss and how many are right (2,)."""
+    correct = (judged.log_probabilities.detach().argmax(1) == labels).sum()
+    return torch.stack([judged.loss.detach().float(), correct.float()])
 
 
 def _check_objective_result(loss: Any, judged: Any, labels: Tensor) -> None:
