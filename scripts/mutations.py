@@ -551,6 +551,20 @@ MUTATIONS = (
         "tests/smoothing/test_run.py::test_numbers_that_no_drawing_gives_are_found_even_with_their_digest",
     ),
     mutation(
+        "attacks: the noise of a piece is that of the first samples",
+        "attacks/subject.py",
+        "return range(self.first + part.start, self.first + part.stop)",
+        "return range(part.start, part.stop)",
+        "tests/attacks/test_attack.py::test_pieces_find_what_all_samples_at_once_find",
+    ),
+    mutation(
+        "parts: work that was begun with other settings goes on",
+        "data/work_folder.py",
+        "if before.get(name) != now.get(name):",
+        "if False:",
+        "tests/attacks/test_attack.py::test_parts_in_any_order_find_what_one_process_finds",
+    ),
+    mutation(
         "bands: survival at the threshold below",
         "_kernels/certificates.py",
         "above += counts[last - j] if flip else counts[j]",

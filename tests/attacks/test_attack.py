@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,11 @@ import torch
 import certcal
 from certcal import InputError
 from certcal._base.signature import specs_of
-from certcal.attacks import Ace, AttackMethod, OneStepAce, Pgd, StoppingAce
+from certcal.attacks import Ace, AttackMethod, OneStepAce, Pgd, StoppingAce, perturb
 from certcal.claims import Estimate
-from certcal.data import read_inputs
+from certcal.data import PartsMissingError, read_inputs
 from certcal.metrics import ece, equal_mass_ece, nll
+from certcal.models.networks import MLP
 from certcal.report.document import Heading
 from certcal.report.numbers import number
 from certcal.verbs.attack import ATTACKS, Attack, _method_of_name
@@ -30,7 +33,7 @@ OWN = tuple(name for name in ATTACKS if not name.startswith("stopping-"))
 @pytest.fixture(scope="module")
 def found(trained: Trained) -> Attack:
     data = trained.inputs[:200], trained.labels[:200]
-    return certcal.attack(trained.network, data, epsilon=(0.1, 0.05), attacks=OWN, steps=15)
+    return certcal.attack(trained.network, data, epsilon=(0.1, 0.05), attacks=OWN, steps=15, keep_inputs=True)
 
 
 def value(row: Any, name: str) -> float:
@@ -135,20 +138,110 @@ def test_json_and_table_hold_every_number(found: Attack) -> None:
     assert {line["attack"] for line in table[7:]} == set(OWN)
 
 
-def test_saved_predictions_and_inputs_are_read_back(tmp_path: Any) -> None:
-    made = attack_result(attacks=["plus-true"])
-    written = made.save_predictions(tmp_path / "kept", inputs=True)
-    assert [path.name for path in written] == [
-        "clean.parquet",
-        *(f"plus-true-{k}-255.{ending}" for k in (2, 32) for ending in ("parquet", "npz")),
-    ]
-    again = certcal.measure(tmp_path / "kept" / "plus-true-32-255.parquet", metrics="ece")
-    assert again["ece"].value == made["plus-true", 32 / 255]["ece"].value
-    moved = read_inputs(tmp_path / "kept" / "plus-true-32-255.npz")
-    assert np.array_equal(moved.inputs, made["plus-true", 32 / 255].attacked.inputs)
+def test_saved_predictions_and_inputs_are_read_back(tmp_path: Path) -> None:
+    expected = attack_result(attacks=["plus-true"], keep_inputs=True)
+    kept = tmp_path / "kept"
+    made = attack_result(attacks=["plus-true"], save=kept, save_inputs=True)
+    again = certcal.measure(kept / "plus-true-32-255.parquet", metrics="ece")
+    assert (
+        again["ece"].value == made["plus-true", 32 / 255]["ece"].value == expected["plus-true", 32 / 255]["ece"].value
+    )
+    moved = read_inputs(kept / "plus-true-32-255")
+    assert np.array_equal(moved.inputs, expected["plus-true", 32 / 255].attacked.inputs)
+    assert np.array_equal(moved.labels, made.rows[0].attacked.labels)
+    assert made.rows[0].attacked.inputs.size == 0  # on the disk, and not in memory
+    written = expected.save_predictions(tmp_path)
+    assert [path.name for path in written] == ["clean.parquet", *(f"plus-true-{k}-255.parquet" for k in (2, 32))]
     with pytest.raises(InputError, match="is not overwritten"):
-        made.save_predictions(tmp_path / "kept")
-    assert len(made.save_predictions(tmp_path / "kept", force=True)) == 3
+        expected.save_predictions(tmp_path)
+    assert expected.save_predictions(tmp_path, force=True) == written
+
+
+# --- in pieces and parts: 2,500 samples are three pieces --------------------------------------------------------------
+
+ASKED: dict[str, Any] = {"n": 2500, "attacks": ["plus-true"], "epsilon": 0.1, "steps": 2, "restarts": 2}
+
+
+@pytest.fixture(scope="module")
+def whole() -> Attack:
+    return attack_result(**ASKED, sigma=0.1, draws=2)
+
+
+def same(one: Attack, two: Attack) -> bool:
+    rows = zip(one.rows, two.rows, strict=True)
+    return all(
+        np.array_equal(a.attacked.probabilities, b.attacked.probabilities) and a.restarts_won == b.restarts_won
+        for a, b in rows
+    )
+
+
+def test_pieces_find_what_all_samples_at_once_find() -> None:
+    rng, network = np.random.default_rng(0), MLP(4, hidden=(8,), classes=3).eval()
+    data = rng.random((1300, 4), np.float32), rng.integers(0, 3, 1300)
+    how: dict[str, Any] = {"sigma": 0.1, "draws": 2, "box": (0, 1), "epsilon": 0.1, "restarts": 2}
+    at_once = perturb(network, *data, Ace(1, "true", 2), **how)
+    found = certcal.attack(network, data, attacks="plus-true", steps=2, keep_inputs=True, **how).rows[0].attacked
+    assert np.array_equal(found.inputs, at_once.inputs)
+    assert np.array_equal(found.probabilities, at_once.probabilities)
+    assert found.settings == at_once.settings
+
+
+def test_parts_in_any_order_find_what_one_process_finds(tmp_path: Path, whole: Attack) -> None:
+    given = {**ASKED, "sigma": 0.1, "draws": 2, "save": tmp_path / "kept", "save_inputs": True}
+    with pytest.raises(PartsMissingError, match=r"part 2 of 2 is done, and part 1 of 2 is missing; .* for part 1/2$"):
+        attack_result(**given, part="2/2")
+    assert same(attack_result(**given, part="1/2"), whole)
+    assert same(attack_result(**given), whole)  # nothing is left to do
+    for change, sentence in (
+        ({"steps": 3}, "it was begun with steps = 2, and 3 is asked for"),
+        ({"part": "1/3"}, "was begun in 2 parts, and 1/3 is asked for"),
+        ({"n": 2400}, "it was begun with .* = .*, and .* is asked for"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            attack_result(**{**given, **change})
+
+
+def test_an_attack_that_stops_in_the_middle_resumes_and_a_damaged_piece_is_done_again(
+    tmp_path: Path, whole: Attack
+) -> None:
+    given = {**ASKED, "sigma": 0.1, "draws": 2, "save": tmp_path / "kept"}
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(stage: str, done: int, total: int | None) -> None:
+        if done > 1500:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        attack_result(**given, progress=stop)
+    pieces = sorted((tmp_path / "kept" / "work").glob("*.npz"))
+    assert [path.name for path in pieces] == ["samples-0-1000.npz"]
+    written = pieces[0].stat().st_mtime_ns
+    steps: list[int | None] = []
+    assert same(attack_result(**given, progress=lambda stage, done, total: steps.append(total)), whole)
+    assert (pieces[0].stat().st_mtime_ns, steps[-1]) == (written, 1500)  # of the other two pieces
+    content = bytearray(pieces[0].read_bytes())
+    content[len(content) // 2] ^= 1
+    pieces[0].write_bytes(bytes(content))
+    assert same(attack_result(**given), whole)
+
+
+def test_pieces_keep_one_attacks_inputs_in_memory_and_no_more() -> None:
+    def peak(n: int) -> int:
+        tracemalloc.start()
+        rng = np.random.default_rng(0)
+        images = rng.random((n, 3000), np.float32)
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        network = MLP(3000, hidden=(2,), classes=2).eval()
+        certcal.attack(network, (images, rng.integers(0, 2, n)), epsilon=[0.1, 0.2], steps=1, attacks=["one-step"])
+        found = tracemalloc.get_traced_memory()[1] - before
+        tracemalloc.stop()
+        return found
+
+    few, many = peak(1000), peak(4000)
+    assert many - few < 2 * 3000 * 3000 * 4  # a copy of the inputs, what is read at a time, and none for the attacks
 
 
 def test_the_report_holds_every_number_of_every_attack_and_the_strongest_is_drawn() -> None:
@@ -206,7 +299,8 @@ class Returning:
 
 def run_own(trained: Trained, *attacks: Any, **more: Any) -> Attack:
     data = trained.inputs[:40], trained.labels[:40]
-    return certcal.attack(trained.network, data, **{"epsilon": 0.05, "attacks": attacks, "box": (0, 1), **more})
+    given = {"epsilon": 0.05, "attacks": attacks, "box": (0, 1), "keep_inputs": True, **more}
+    return certcal.attack(trained.network, data, **given)
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])

@@ -94,7 +94,7 @@ def test_saved_predictions_measure_as_the_table_says_and_saved_inputs_are_within
     arguments = ("--epsilon", "16/255", "--attacks", "plus-true,one-step", "--save", "kept", "--save-inputs")
     ran = attack(*arguments, "--json")
     assert ran.code == 0
-    assert "wrote kept/plus-true-16-255.npz" in ran.err
+    assert "wrote kept/plus-true-16-255.parquet" in ran.err
     document = json.loads(ran.out)
     files = {"clean": document["clean"]} | {f"{each['attack']}-16-255": each for each in document["attacks"]}
     for name, each in files.items():
@@ -102,7 +102,7 @@ def test_saved_predictions_measure_as_the_table_says_and_saved_inputs_are_within
         assert again["measurements"][0]["value"] == next(
             line["value"] for line in each["measurements"] if line["name"] == "ece"
         )
-    clean, moved = read_inputs(place / "all.npz"), read_inputs("kept/plus-true-16-255.npz")
+    clean, moved = read_inputs(place / "all.npz"), read_inputs("kept/plus-true-16-255")
     change = np.abs(moved.inputs.astype(np.float64) - clean.inputs)
     assert 0 < change.max() <= EPSILON
     model = load(place / "net.safetensors")
@@ -180,18 +180,23 @@ def test_numbers_that_cannot_be_saved_are_printed_all_the_same_and_no_file_is_th
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", full)
-    ran = attack("--epsilon", "16/255", "--attacks", "one-step", "--save", "found", "--json", "-o", "x.csv")
+    files = ("-o", "x.json", "-o", "x.html", "-o", "x.csv")
+    ran = attack("--epsilon", "16/255", "--attacks", "one-step", "--json", *files)
     assert ran.code == 2
     assert "x.csv: cannot be written (No space left on device); none of the 3 files was written" in ran.err
     assert json.loads(ran.out)["attacks"][0]["attack"] == "one-step"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_more_perturbed_inputs_than_memory_holds_are_refused_before_attacking(attack, monkeypatch, never):
-    monkeypatch.setattr("certcal.verbs.attack.physical_memory", lambda: 4 * 90 * 12 * 4 - 1)
-    ran = attack("--epsilon", "1")
-    assert ran.code == 2
-    assert "the perturbed inputs of 4 attacks take" in ran.err
+def test_a_part_says_which_others_are_missing_and_the_last_has_the_result(attack):
+    arguments = ("--epsilon", "16/255", "--attacks", "one-step", "--save", "found", "--batch", "45")
+    first = attack(*arguments, "--part", "2/2")
+    assert (first.code, first.out) == (0, "")
+    assert "part 2 of 2 is done, and part 1 of 2 is missing; give the same command for part 1/2" in first.err
+    last = attack(*arguments, "--part", "1/2")
+    assert last.code == 0
+    assert "wrote found/one-step-16-255.parquet" in last.err
+    assert attack(*arguments, "--part", "1/2", "--steps", "7").code == 2
 
 
 @pytest.mark.parametrize(
@@ -202,7 +207,7 @@ def test_more_perturbed_inputs_than_memory_holds_are_refused_before_attacking(at
         ((), "--epsilon E[,E...] is missing"),
         (("--epsilon", "1", "--attacks", "plus-tru"), "--attacks: there is no 'plus-tru'; did you mean 'plus-true'?"),
         (("--epsilon", "1", "--box", "1,0"), "--box: '1,0' is no box; give the smallest and the largest value"),
-        (("--epsilon", "1", "--save-inputs"), "say with --save FOLDER where it goes"),
+        (("--epsilon", "1", "--save-inputs"), "say with --save where it goes"),
         (("--epsilon", "1", "--draws", "3"), "--draws: it is for the smoothed classifier; give sigma as well"),
         (("--epsilon", "1", "--limit", "999"), "--limit: it is 999, but "),
         (("--epsilon", "1", "--data", "nowhere.npz"), "nowhere.npz"),

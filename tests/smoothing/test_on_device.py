@@ -113,7 +113,7 @@ def test_a_cluster_is_not_asked_for_one_machines_device_nor_for_gpus_that_no_wor
 
 def test_an_attack_verb_takes_the_device_as_well() -> None:
     unit = (X - X.min()) / (X.max() - X.min())
-    given: dict[str, Any] = {"epsilon": 0.1, "steps": 3, "attacks": ("plus-true", "one-step")}
+    given: dict[str, Any] = {"epsilon": 0.1, "steps": 3, "attacks": ("plus-true", "one-step"), "keep_inputs": True}
     expected = certcal.attack(NETWORK, (unit, Y), device="cpu", **given)
     with accelerator() as state:
         found = certcal.attack(NETWORK, (unit, Y), **given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 try:
     from certcal.attacks._acce import AcceAdversary
     from certcal.attacks._ace import Ace, OneStepAce, StoppingAce
-    from certcal.attacks._attacked import Attacked, perturb, perturb_each
+    from certcal.attacks._attacked import Attacked, outputs_of, perturb, perturb_each
     from certcal.attacks._exact import ExactAdversary
     from certcal.attacks._protocol import Adversary, AttackedModel, AttackMethod, Found, Target
     from certcal.attacks.ascent import Pgd, SmoothAdv
@@ -49,6 +49,7 @@ __all__ = [
     "StoppingAce",
     "Subject",
     "Target",
+    "outputs_of",
     "perturb",
     "perturb_each",
 ]

@@ -36,7 +36,8 @@ class Attacked:
     name: str
     """The attack, such as ``"(+1, y)-ACE"``."""
     inputs: Floats
-    """Perturbed inputs, float32: within epsilon of the clean ones and inside the box, exactly."""
+    """Perturbed inputs, float32: within epsilon of the clean ones and inside the box, exactly; none if they were not
+    kept."""
     labels: NDArray[np.int64]
     """True classes."""
     clean_predictions: Predictions
@@ -46,9 +47,36 @@ class Attacked:
     """Distance of each perturbed input from the clean one, measured in float64."""
     settings: Mapping[str, Any]
     """Norm, epsilon, box, number of steps, and the noise of a smoothed classifier."""
+    won: NDArray[np.bool_] | None = None
+    """For which inputs a random start reached more than the clean one; None without restarts."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))
+
+    @classmethod
+    def of_outputs(
+        cls,
+        method: AttackMethod,
+        subject: Subject,
+        epsilon: float,
+        clean: Predictions,
+        outputs: NDArray[Any],
+        lengths: NDArray[np.float64],
+        *,
+        won: NDArray[np.bool_] | None = None,
+        restarts: int = 1,
+        inputs: Floats | None = None,
+    ) -> Attacked:
+        """What an attack found, put together from what the model gave for the perturbed inputs of all samples."""
+        shared = subject.settings(epsilon)
+        settings = {**shared, **_settings(method), **shared}
+        if won is not None:
+            settings |= {"restarts": restarts, "restarts_won": int(won.sum())}
+        kept = np.empty((0, *subject.inputs.shape[1:]), np.float32) if inputs is None else inputs
+        labels = clean.labels
+        assert labels is not None
+        after = subject.predictions(outputs, labels)
+        return cls(method.name, kept, labels, clean, after, lengths, settings, won)
 
     @property
     def epsilon(self) -> float:
@@ -255,7 +283,7 @@ def perturb_each(
                     won |= better
                 if times > 1:
                     settings = {**best.settings, "restarts": times, "restarts_won": int(won.sum())}
-                    best = replace(best, settings=settings)
+                    best = replace(best, settings=settings, won=won)
                 found.append(best)
     return found
 
@@ -288,7 +316,8 @@ def _move(
     keeps = bool(getattr(method, "keeps_labels", True))
     start = subject.random_start(part, labels, ball, restart, keeps) if restart else None
     moved = method.run(subject.model_for(part, labels, start), clean, truth, ball.epsilon)
-    inputs[part] = ball.check_moved(method.name, torch.tensor(subject.inputs[part]), moved, first).numpy()
+    number = subject.first + first
+    inputs[part] = ball.check_moved(method.name, torch.tensor(subject.inputs[part]), moved, number).numpy()
 
 
 def verify_attack(method: AttackMethod, subject: Subject, ball: Ball, clean: Predictions, found: Floats) -> Attacked:
@@ -309,8 +338,8 @@ def verify_attack(method: AttackMethod, subject: Subject, ball: Ball, clean: Pre
         wrong = np.flatnonzero(keeps & _labels_differ(clean, after))
         if wrong.size:
             raise InputError(
-                f"{subject.model.description} does not give inputs[{wrong[0]}] the same label twice; attack a model "
-                "that always answers the same"
+                f"{subject.model.description} does not give inputs[{subject.first + wrong[0]}] the same label twice; "
+                "attack a model that always answers the same"
             )
     found.flags.writeable = False
     change = (found.astype(np.float64) - subject.inputs).reshape(len(found), -1)
@@ -328,10 +357,14 @@ def _labels_differ(clean: Predictions, after: Predictions) -> NDArray[np.bool_]:
     return other | (clean.probabilities.argmax(axis=1) != after.probabilities.argmax(axis=1))
 
 
+def outputs_of(predictions: Predictions) -> NDArray[Any]:
+    """What the model gave: logits, or probabilities."""
+    return _probabilities(predictions) if predictions.logits is None else predictions.logits
+
+
 def predicted_classes(predictions: Predictions) -> NDArray[np.int64]:
     """Predicted classes: the first of the largest outputs of each row."""
-    rows = _probabilities(predictions) if predictions.logits is None else predictions.logits
-    return np.asarray(rows.argmax(axis=1), np.int64)
+    return np.asarray(outputs_of(predictions).argmax(axis=1), np.int64)
 
 
 def _probabilities(predictions: Predictions) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -55,6 +55,8 @@ class Subject:
     draws: int
     seed: int
     batch: int
+    first: int = 0
+    """Number of the first sample: noise and random starts belong to a sample's number."""
 
     @classmethod
     def of(
@@ -122,6 +124,10 @@ class Subject:
             whole_number(batch, 1, 1 << 24, "batch", remedies["batch"]),
         )
 
+    def rows(self, first: int, inputs: Floats, labels: NDArray[np.int64]) -> Subject:
+        """The same model with other samples, the first of which has a number of its own."""
+        return replace(self, inputs=inputs, labels=labels, first=first)
+
     def settings(self, epsilon: float) -> dict[str, Any]:
         """What belongs to every result."""
         plain: dict[str, Any] = {"norm": self.norm, "epsilon": epsilon, "box": self.box}
@@ -132,6 +138,11 @@ class Subject:
         size = max(1, self.batch // self.draws)
         n = self.labels.size
         return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+    def rows_per_piece(self, rows: int, size: int) -> int:
+        """At most so many samples, and so many bytes of them, in whole batches: at least one."""
+        batch = max(1, self.batch // self.draws)
+        return batch * max(1, min(rows, size // self.inputs[0].nbytes) // batch)
 
     def ball(self, epsilon: Any) -> Ball:
         """Where an attacker may go within a distance."""
@@ -156,7 +167,7 @@ class Subject:
         clean = self.tensor(self.inputs[part])
         shape = self.inputs.shape[1:]
         drawn: list[NDArray[np.float64]] = []
-        for k in range(part.start, part.stop):
+        for k in self._numbers(part):
             own = np.random.Generator(np.random.Philox(key=[self.seed, _RESTARTS], counter=[0, 0, restart, k]))
             if self.norm == "linf":
                 drawn.append(own.uniform(-1, 1, shape))
@@ -185,9 +196,11 @@ class Subject:
             [called(inputs[part]) if called is not None else self._mean(inputs[part], part) for part in self.parts()]
         )
         class_labels(self.labels, rows.shape[1])
-        if self.sigma is not None:
-            return Predictions.from_probabilities(rows.astype(np.float32), self.labels)
-        return self._from_outputs(rows, self.labels)
+        return self.predictions(rows if self.sigma is None else rows.astype(np.float32), self.labels)
+
+    def predictions(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> Predictions:
+        """Predictions of a row of outputs per sample; of a smoothed classifier these are its mean probabilities."""
+        return self._from_outputs(rows, labels) if self.sigma is None else Predictions.from_probabilities(rows, labels)
 
     def tensor(self, array: NDArray[Any]) -> Tensor:
         """An array as a tensor where the network is."""
@@ -207,14 +220,15 @@ class Subject:
             total = total + np.asarray(drawn, np.float64)
         return np.asarray(total / self.draws)
 
+    def _numbers(self, part: slice) -> range:
+        return range(self.first + part.start, self.first + part.stop)
+
     def _noise(self, part: slice) -> Floats | None:
         """Noise (draws, n, …): every sample has a stream of its own, so batches make no difference."""
         if self.sigma is None:
             return None
         shape = (self.draws, *self.inputs.shape[1:])
-        streams = [
-            np.random.Philox(key=[self.seed, _STREAM], counter=[0, 0, 0, k]) for k in range(part.start, part.stop)
-        ]
+        streams = [np.random.Philox(key=[self.seed, _STREAM], counter=[0, 0, 0, k]) for k in self._numbers(part)]
         each = [np.random.Generator(stream).standard_normal(shape, dtype=np.float32) for stream in streams]
         return np.float32(self.sigma) * np.stack(each, axis=1)
 

@@ -10,13 +10,14 @@ import click
 from certcal._base.signature import settings_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
-from certcal.cli.options import model_options, option, verb_options
+from certcal.cli.options import model_options, verb_options
 from certcal.verbs.attack import AttackSettings
 from certcal.verbs.attack import attack as verb
 
 _WHAT, _ATTACKING = "Model and data", "Attacking"
 _SAMPLES = ("split", "limit", "every", "resize", "crop")
 _SMOOTHED = ("sigma", "draws")
+_SAVING = ("save", "save_inputs", "part")
 
 
 @click.command(
@@ -42,22 +43,14 @@ _SMOOTHED = ("sigma", "draws")
 )
 @model_options(verb, _WHAT)
 @verb_options(verb, _WHAT, only=_SAMPLES)
-@verb_options(verb, _ATTACKING, skip=("outputs", "weights", *_SAMPLES, *_SMOOTHED))
+@verb_options(verb, _ATTACKING, skip=("outputs", "weights", *_SAMPLES, *_SMOOTHED, *_SAVING, "keep_inputs", "force"))
 @verb_options(verb, "Attacking the smoothed classifier", only=_SMOOTHED)
-@option(
-    OUTPUT,
-    "--save",
-    metavar="FOLDER",
-    type=click.Path(),
-    help="Save predictions before and after each attack, as tables for certcal measure.",
-)
-@option(OUTPUT, "--save-inputs", is_flag=True, help="Save the perturbed inputs as well (.npz).")
+@verb_options(verb, OUTPUT, only=_SAVING)
 @output_options(DRAWN)
 def attack(
     model: str,
     data: str,
     save: str | None,
-    save_inputs: bool,
     output: Output,
     **options: Any,
 ) -> None:
@@ -70,20 +63,25 @@ def attack(
     MODEL needs gradients: a torch module by its name, perhaps with --weights, or a .safetensors file. An ONNX file has
     none.
     """
-    from certcal._base.checks import InputError
+    from certcal.cli.progress import tell
     from certcal.cli.sources import existing_files, needing_torch, refuse_inside
+    from certcal.data import PartsMissingError
     from certcal.verbs.attack import refuse_saving, saved_paths
 
-    if save_inputs and save is None:
-        raise InputError("--save-inputs says what --save keeps; say with --save FOLDER where it goes")
     asked = settings_of(verb, AttackSettings, **options)
     sources = existing_files(model, *filter(None, [options["weights"]]), data)
     output.check(*sources)
+    saved: list[Path] = []
     if save is not None:
         refuse_inside("--save", save, sources)
-        pairs = [(name, epsilon) for epsilon in asked.epsilon for name in asked.attacks]
-        refuse_saving(save, saved_paths(save, pairs, inputs=save_inputs), force=output.force)
+        saved = saved_paths(save, [(name, epsilon) for epsilon in asked.epsilon for name in asked.attacks])
+        refuse_saving(save, saved, force=output.force)
     needing_torch("attacks")
-    found = verb(model, data, **options)
-    saved = {} if save is None else found.predictions(save, inputs=save_inputs)
-    output.emit(found, also=saved, folder=None if save is None else Path(save))
+    try:
+        found = verb(model, data, save=save, force=output.force, **options)
+    except PartsMissingError as error:
+        tell(str(error))
+        return
+    output.emit(found)
+    for path in saved:
+        tell(f"wrote {path}")

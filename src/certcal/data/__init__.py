@@ -68,6 +68,7 @@ from certcal.data.sources import (
     predictions_of,
     size_text,
 )
+from certcal.data.work_folder import PartsMissingError
 
 __all__ = [
     "IDENTIFIER",
@@ -98,6 +99,7 @@ __all__ = [
     "OpenTable",
     "OpenedInputs",
     "Parts",
+    "PartsMissingError",
     "PredictionData",
     "PredictionSource",
     "PredictionStream",

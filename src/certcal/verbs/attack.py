@@ -5,20 +5,23 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from certcal._base.attack_methods import ATTACKS
 from certcal._base.checks import InputError
-from certcal._base.files import refuse_overwriting, write_together
+from certcal._base.durable import write_durably
+from certcal._base.files import path_of, refuse_overwriting, write_together
 from certcal._base.json import PlainValues
-from certcal._base.progress import ProgressLike, as_reporter
+from certcal._base.parts import Part, part_of
+from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted, distance_text
 from certcal.claims import Estimate, round_outward
-from certcal.data import physical_memory
+from certcal.data.work_folder import ABOUT, Work, allocate_array, write_rows
 from certcal.result import Result
 from certcal.verbs.measure import MeasuredGroup
 from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, model_on_data, open_data, open_model
@@ -32,6 +35,11 @@ NORMS = {"linf": "ℓ∞", "l2": "ℓ2"}
 _CLEAN = "clean"
 _METRICS = ("accuracy", "mean_confidence", "ece", "equal_mass_ece", "top_label_brier_score", "brier_score", "nll")
 _DRAWS = 16
+_WORK = "work"  # where a folder of saved predictions keeps what was found so far
+# Inputs that are attacked together, and kept if they are killed: so many, or so many bytes of them.
+_PIECE_ROWS, _PIECE_BYTES = 1_000, 1 << 26
+# Settings that do not change what is found; the attacks themselves are told with all their parameters.
+_NOT_FOUND_BY = ("attacks", "bins", "device", "threads")
 
 
 @dataclass(frozen=True)
@@ -257,17 +265,13 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
             "n": [each.n for _, each in lines],
         }
 
-    def save_predictions(
-        self, folder: str | os.PathLike[str], *, inputs: bool = False, force: bool = False
-    ) -> list[Path]:
+    def save_predictions(self, folder: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
         """Write predictions before and after every attack as tables that :func:`certcal.measure` reads.
 
         Parameters
         ----------
         folder
             Where to; made if it is not there.
-        inputs
-            Also write the perturbed inputs with their labels (.npz), which :func:`certcal.data.read_inputs` reads.
         force
             Replace existing files.
 
@@ -276,24 +280,13 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
         list of Path
             What was written.
         """
-        files = self.predictions(folder, inputs=inputs)
-        refuse_saving(folder, files, force=force)
+        found = [row.attacked for row in self.rows if row.attacked is not None]
+        tables = [(found[0].labels, found[0].clean_probabilities), *((one.labels, one.probabilities) for one in found)]
+        paths = saved_paths(folder, [(row.attack, row.epsilon) for row in self.rows])
+        refuse_saving(folder, paths, force=force)
+        files = {path: _probabilities_file(*table) for path, table in zip(paths, tables, strict=True)}
         write_together(files, force=force, folder=Path(folder))
-        return list(files)
-
-    def predictions(self, folder: str | os.PathLike[str], *, inputs: bool = False) -> dict[Path, bytes]:
-        """The files that :meth:`save_predictions` writes, with their content."""
-        pairs = [(row.attack, row.epsilon) for row in self.rows]
-        first = self.rows[0].attacked
-        assert first is not None
-        content = {f"{_CLEAN}.parquet": _probabilities_file(first.labels, first.clean_probabilities)}
-        for row in self.rows:
-            found, name = row.attacked, _saved_name(row.attack, row.epsilon)
-            assert found is not None
-            content[f"{name}.parquet"] = _probabilities_file(found.labels, found.probabilities)
-            if inputs:
-                content[f"{name}.npz"] = _archive(found)
-        return {path: content[path.name] for path in saved_paths(folder, pairs, inputs=inputs)}
+        return paths
 
 
 def _number_text(value: float) -> str:
@@ -301,24 +294,22 @@ def _number_text(value: float) -> str:
     return f"{value:.1e}" if 1e-13 < abs(value) < 0.5e-4 else f"{value:.4f}"
 
 
-def saved_paths(
-    folder: str | os.PathLike[str], attacks: Iterable[tuple[str, float]], *, inputs: bool = False
-) -> list[Path]:
+def saved_paths(folder: str | os.PathLike[str], attacks: Iterable[tuple[str, float]]) -> list[Path]:
     """Files that :meth:`Attack.save_predictions` writes, for attacks by name and distance.
 
     Examples
     --------
-    >>> [path.name for path in saved_paths("found", [("plus-true", 8 / 255)], inputs=True)]
-    ['clean.parquet', 'plus-true-8-255.parquet', 'plus-true-8-255.npz']
+    >>> [path.name for path in saved_paths("found", [("plus-true", 8 / 255)])]
+    ['clean.parquet', 'plus-true-8-255.parquet']
     """
-    endings = (".parquet", ".npz") if inputs else (".parquet",)
-    names = [f"{_saved_name(attack, epsilon)}{ending}" for attack, epsilon in attacks for ending in endings]
-    return [Path(folder) / name for name in (f"{_CLEAN}.parquet", *names)]
+    return [Path(folder) / f"{name}.parquet" for name in (_CLEAN, *(_saved_name(*each) for each in attacks))]
 
 
 def refuse_saving(folder: str | os.PathLike[str], paths: Iterable[Path], *, force: bool = False) -> None:
     """Raise if predictions could not be saved, before anything is attacked."""
     place = Path(folder)
+    if (place / _WORK / ABOUT).exists():
+        return  # begun before: it is resumed, or refused for its settings
     if place.exists() and not place.is_dir():
         raise InputError(f"{place} is a file; give a folder", argument="save")
     if not place.exists():
@@ -336,14 +327,6 @@ def _probabilities_file(labels: Any, probabilities: Any) -> bytes:
     from certcal.data import intervals_as_parquet
 
     return intervals_as_parquet({"label": labels, **{f"prob_{k}": each for k, each in enumerate(probabilities.T)}})
-
-
-def _archive(found: Attacked) -> bytes:
-    import numpy as np
-
-    stream = io.BytesIO()
-    np.savez(stream, inputs=found.inputs, labels=found.labels)
-    return stream.getvalue()
 
 
 @verb()
@@ -386,6 +369,11 @@ def attack(
     bins: Annotated[int, Range(1, 10_000)] = 15,
     sigma: Annotated[float | None, Takes("positive")] = None,
     draws: Annotated[int | None, Range(1, 1 << 20)] = None,
+    save: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FOLDER")] = None,
+    save_inputs: bool = False,
+    part: Annotated[str | None, Takes("text"), Option(metavar="I/N")] = None,
+    keep_inputs: bool = False,
+    force: bool = False,
     source: str | None = None,
     progress: ProgressLike = True,
 ) -> Attack:
@@ -447,6 +435,20 @@ def attack(
         Attack the smoothed classifier with Gaussian noise of this standard deviation.
     draws
         Noise samples per input for the smoothed classifier. Default: 16.
+    save
+        Save predictions before and after each attack, as tables for certcal measure.
+
+        What is found is kept there as it is found: the same call resumes.
+    save_inputs
+        Save the perturbed inputs as well, a folder for each attack.
+    part
+        Attack part I of N of the inputs, such as 3/16; other processes may attack the others with the same folder.
+
+        Until all parts are there, :class:`certcal.data.PartsMissingError` says which are missing.
+    keep_inputs
+        Keep the perturbed inputs in memory, as ``row.attacked.inputs``.
+    force
+        Replace files of the folder that are not of an attack that was begun there.
     source
         What is attacked, in a few words.
     progress
@@ -471,38 +473,76 @@ def attack(
     progress = as_reporter(progress)
     given = locals()
     asked = gather(AttackSettings, given)
-    from certcal.attacks import Subject, perturb_each
+    import numpy as np
+
+    from certcal.attacks import Attacked, Subject, outputs_of, perturb_each
+    from certcal.attacks.subject import check_box, single_precision
 
     methods, distances = _distinct_attacks(asked.attacks, steps), asked.epsilon
+    own_part = _check_saving(save, save_inputs, keep_inputs, part)
     opened = open_data(data, given)
-    _check_memory(opened.inputs, len(methods) * len(distances))
-    inputs = opened.inputs.in_memory()
+    inputs = opened.inputs
     network = open_model(model, given, device)
     used: Any = inputs.box if box == "auto" else box
-    subject = Subject.of(
-        network,
-        inputs.inputs,
-        inputs.labels,
-        norm=norm,
-        box=used,
-        sigma=sigma,
-        draws=draws or _DRAWS,
-        seed=seed,
-        batch=batch,
-    )
+    if (limits := single_precision(used)) is not None:
+        check_box(inputs.inputs, limits)
     each = [(method, distance) for distance in distances for method in methods]
-    titles = [f"{getattr(method, 'name', '')}, ε = {distance_text(distance)}" for method, distance in each]
-    done = 0
+    names = [_saved_name(_attack_name(method), distance) for method, distance in each]
+    how: dict[str, Any] = {"norm": norm, "box": used, "sigma": sigma, "draws": draws or _DRAWS}
+    subject = Subject.of(network, inputs.inputs[:1], inputs.labels[:1], **how, seed=seed, batch=batch)
+    digests = {"model": network.fingerprint(inputs.inputs[:1]), "data": inputs.fingerprint}
+    with ExitStack() as held:
+        folder = None if save is None else path_of(save, "save")
+        if folder is not None:
+            refuse_saving(folder, saved_paths(folder, [(_attack_name(m), e) for m, e in each]), force=force)
+        moved = [None if folder is None else folder / name / "inputs.npy" for name in names]
 
-    def tell(finished: int, total: int) -> None:
-        nonlocal done
-        progress.advance(finished - done)
-        progress.say(titles[min(finished // len(inputs), len(titles) - 1)])
-        done = finished
+        def prepare() -> None:
+            for path in filter(None, moved) if save_inputs else ():
+                allocate_array(path, inputs.inputs.shape)
+                write_durably(path.with_name("labels.npy"), _npy(inputs.labels))
 
-    progress.stage(titles[0], len(inputs) * len(titles), unit="inputs")
-    found = perturb_each(subject, methods, distances, restarts=restarts, threads=threads, progress=tell)
-    return Attack(
+        settings = {
+            **{name: value for name, value in vars(asked).items() if name not in _NOT_FOUND_BY},
+            **{"box": used, "draws": subject.draws, "inputs": save_inputs, **digests},
+            **{"attacks": [repr(method) if is_dataclass(method) else _attack_name(method) for method in methods]},
+        }
+        rows = subject.rows_per_piece(min(_PIECE_ROWS, -(-len(inputs) // (own_part or Part(1, 1)).of)), _PIECE_BYTES)
+        work = Work(len(inputs), rows, folder and folder / _WORK, settings, own_part, held, prepare)
+        missing = list(work.missing())
+        progress.stage(f"{len(each)} attacks", len(each) * sum(last - first for first, last in missing), unit="inputs")
+        kept: dict[int, list[Any]] = {}
+        for first, last in missing:
+            piece = subject.rows(first, inputs.inputs[first:last], inputs.labels[first:last])
+            found = perturb_each(
+                piece, methods, distances, restarts=restarts, threads=threads, progress=_report(progress, each)
+            )
+            results = {"clean": outputs_of(found[0].clean_predictions)}
+            for k, one in enumerate(found):
+                results |= {f"outputs_{k}": outputs_of(one.predictions), f"lengths_{k}": one.lengths}
+                results |= {} if one.won is None else {f"won_{k}": one.won}
+                if save_inputs and (path := moved[k]) is not None:
+                    write_rows(path, first, one.inputs)
+                if keep_inputs:
+                    kept.setdefault(k, []).append(one.inputs)
+            work.write(first, last, results)
+        results = work.joined()
+    clean = subject.predictions(results["clean"], inputs.labels)
+    found = [
+        Attacked.of_outputs(
+            method,
+            subject,
+            epsilon,
+            clean,
+            results[f"outputs_{k}"],
+            results[f"lengths_{k}"],
+            won=results.get(f"won_{k}"),
+            restarts=restarts,
+            inputs=np.concatenate(kept[k]) if k in kept else None,
+        )
+        for k, (method, epsilon) in enumerate(each)
+    ]
+    result = Attack(
         source or model_on_data(model, network.description, opened.name),
         {
             "model": "; assumed: ".join((network.description, *found[0].clean_predictions.doubts)),
@@ -532,9 +572,47 @@ def attack(
             "bins": bins,
             "closed": "left",
         },
-        {"model": network.fingerprint(inputs.inputs[:1]), "data": inputs.fingerprint},
+        digests,
         asked,
     )
+    if folder is not None:
+        result.save_predictions(folder, force=True)
+    return result
+
+
+def _check_saving(save: Any, save_inputs: bool, keep_inputs: bool, part: str | None) -> Part | None:
+    """The part, if what is asked about saving can be done."""
+    for name, asked in (("save_inputs", save_inputs), ("part", part is not None)):
+        if asked and save is None:
+            reason, remedy = "there is no folder to save to", "say with {save} where it goes"
+            raise InputError(reason, argument=name, remedy=remedy, roles=("save",))
+    if keep_inputs and save is not None:
+        raise InputError(
+            "inputs go to a folder or to memory", argument="keep_inputs", remedy="pass save_inputs instead"
+        )
+    return part_of(part)
+
+
+def _report(progress: Progress, each: Sequence[tuple[Any, float]]) -> Callable[[int, int], None]:
+    """Steps of a piece, and which attack they are of."""
+    done = 0
+
+    def tell(finished: int, total: int) -> None:
+        nonlocal done
+        method, distance = each[min(finished * len(each) // total, len(each) - 1)]
+        progress.advance(finished - done)
+        progress.say(f"{getattr(method, 'name', '')}, ε = {distance_text(distance)}")
+        done = finished
+
+    return tell
+
+
+def _npy(array: Any) -> bytes:
+    import numpy as np
+
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
 
 
 def _distinct_attacks(attacks: Iterable[Any], steps: int) -> list[AttackMethod]:
@@ -572,15 +650,3 @@ def _measure_attacked(name: str, predictions: Any, bins: int) -> MeasuredGroup:
     edges = equal_width_edges(bins)
     diagram = Reliability.of(predictions.confidence, predictions.correct, None, edges, band="none")
     return MeasuredGroup(name, len(predictions), rows, diagram)
-
-
-def _check_memory(inputs: Inputs, attacks: int) -> None:
-    """Refuse more perturbed inputs than can be kept: those of all attacks are."""
-    memory = physical_memory()
-    needed = attacks * inputs.inputs.nbytes
-    if memory is not None and needed > memory:
-        raise InputError(
-            f"the perturbed inputs of {counted(attacks, 'attack')} take {needed / 2**30:.1f} GiB and this machine has "
-            f"{memory / 2**30:.1f} GiB",
-            remedy="ask for fewer attacks, distances or samples at a time",
-        )
