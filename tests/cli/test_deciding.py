@@ -45,6 +45,22 @@ def test_the_command_decides_what_the_function_decides(deciding, tmp_path):
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
+def test_parts_decide_what_one_process_decides_and_say_which_are_missing(deciding, tmp_path):
+    asked = ("--decide-radius", 0.25, "--alpha", "0.01", "-o", "decided")
+    first = deciding(*asked, "--part", "2/2")
+    assert (first.code, first.out) == (0, "")
+    assert "decided: part 2 of 2 is done, and part 1 of 2 is missing; give the same command for part 1/2" in first.err
+    assert deciding(*asked, "--part", "1/3").code == 2
+    other = deciding("--decide-radius", 0.5, "--alpha", "0.01", "-o", "decided", "--part", "1/2")
+    assert "it was begun with radius = 0.25, and 0.5 is asked for; give the same, or choose another folder" in other.err
+    last = deciding(*asked, "--part", "1/2")
+    assert last.code == 0
+    expected, written = decide(model(), X, Y, alpha=0.01, **QUESTION), read_decisions("decided")
+    for name in ("index", "label", "predicted", "decision", "draws", "votes", "invalid"):
+        np.testing.assert_array_equal(getattr(written, name), getattr(expected, name))
+    assert deciding(*asked, "--part", "2/2").out == last.out  # from what is there
+
+
 def test_it_needs_fewer_draws_than_a_run(deciding):
     document = json.loads(deciding("--decide-radius", 0.25, "--json").out)
     assert sum(document["draws"]) < 0.5 * 2000 * len(X)

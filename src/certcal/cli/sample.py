@@ -47,7 +47,8 @@ _ENDINGS = (".json", ".parquet")
     "out",
     metavar="RUN",
     type=click.Path(),
-    help="Folder of the run; new, or to be continued. With --decide-radius, a file (.json .parquet).",
+    help="Folder of the run; new, or to be continued. With --decide-radius, a file (.json .parquet); with --part, too, "
+    "a folder.",
 )
 @option(OUTPUT, "--force", is_flag=True, help="Replace an existing file.")
 @quiet_option
@@ -71,11 +72,14 @@ def sample(
     a run that was interrupted; a larger -n or --limit adds to it; another model, other data or another sigma is
     refused. With --decide-radius there is no run: sampling ends when that is answered.
     """
+    from certcal.cli.progress import tell
     from certcal.cli.sources import existing_files, refuse_inside
+    from certcal.data import PartsMissingError
     from certcal.verbs.sample import summarize
 
     place = chosen_engine(engine, address, workers, gpus, options["device"])
-    output = Output(_ENDINGS, as_json, () if radius is None or out is None else (out,), force)
+    whole = radius is not None and options["part"] is None
+    output = Output(_ENDINGS, as_json, (out,) if whole and out else (), force)
     if place is not None and radius is not None:
         what = "--engine ray" if engine == "ray" else "--workers"
         raise click.UsageError(f"{what} is for runs, and --decide-radius samples in this process; leave one out")
@@ -84,10 +88,13 @@ def sample(
     level = {} if alpha is None else {"alpha": alpha}
     if radius is not None:
         output.check(*existing_files(data))
-        for name in ("histograms", "part"):
-            if options.pop(name) not in (None, 1):
-                raise click.UsageError(f"--{name} is for runs, and --decide-radius makes none; leave one out")
-        decisions = decide(model, data, radius=radius, **level, **options)
+        if options.pop("histograms") > 1:
+            raise click.UsageError("--histograms is for runs, and --decide-radius makes none; leave one out")
+        try:
+            decisions = decide(model, data, radius=radius, out=None if whole else out, **level, **options)
+        except PartsMissingError as error:
+            tell(str(error))
+            return
         output.emit(decisions, sources=read)
         return
     if out is None:

@@ -9,6 +9,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
@@ -30,10 +31,12 @@ from certcal._base.checks import (
     whole_number,
 )
 from certcal._base.checks import labels as class_labels
-from certcal._base.durable import open_regular
+from certcal._base.durable import open_regular, write_durably
 from certcal._base.files import path_of
+from certcal._base.parts import part_of
 from certcal.claims import short_text
 from certcal.data import Inputs
+from certcal.data.work_folder import Work
 from certcal.result import Result
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED
 from certcal.smoothing._noise import NOISES, NoiseKind
@@ -50,6 +53,7 @@ COLUMNS = ("index", "label", "predicted", "draws", "votes", "invalid")
 
 _MOST_BYTES = 1 << 30
 _READ_BYTES = 1 << 28  # of the inputs that are decided about at a time
+_PIECE = 500  # samples that are decided about at a time where decisions are kept
 _MOST_ROWS = 10**8
 _KEY = b"certcal"
 
@@ -217,6 +221,8 @@ def decide(
     batch: int = 500,
     noise_threads: int | None = None,
     block: int = 100,
+    out: str | os.PathLike[str] | None = None,
+    part: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Decisions:
     """Decide for each sample whether its certified radius is above ``radius``, drawing only until that is clear.
@@ -258,6 +264,12 @@ def decide(
         Threads that make noise while the model computes; unless given, as many as cores are free.
     block
         Looks are at multiples of this many draws.
+    out
+        A folder that keeps decisions as they are reached, and all of them in the end (decisions.parquet): the same call
+        resumes.
+    part
+        "3/16" decides the third of sixteen parts of the samples, into the same folder as other processes the others.
+        Until all are there, :class:`certcal.data.PartsMissingError` says which are missing.
     progress
         Called after each look with the number of samples decided and the draws made so far.
 
@@ -281,27 +293,55 @@ def decide(
     tried = data.inputs[spread(len(data))]
     check_rows(model, noisy_inputs(tried, sigma=setting.sigma, seed=setting.seed, noise=noise), sampler.batch)
     class_labels(data.labels, number_of_classes(sampler, data.inputs))
+    boundaries, own_part = _boundaries(setting), part_of(part)
+    if own_part is not None and out is None:
+        raise InputError("there is no folder", argument="part", remedy="say with {out} where it is", roles=("out",))
+    folder = None if out is None else path_of(out, "out")
+    rows, settings = max(1, _READ_BYTES * len(data) // data.inputs.nbytes), dict[str, Any]()
+    if folder is not None:
+        rows = min(rows, _PIECE, -(-len(data) // (1 if own_part is None else own_part.of)))
+        settings = msgspec.to_builtins(setting) | {"model": model.fingerprint(tried), "data": data.fingerprint}
+    before = 0, 0
+    with ExitStack() as held:
+        work = Work(len(data), rows, folder, settings, own_part, held)
+        for first, last in work.missing():
+            piece = _decide_piece(sampler, data.inputs[first:last], first, setting.n0, boundaries, progress, before)
+            work.write(first, last, piece)
+            before = before[0] + last - first, before[1] + int(piece["draws"].sum())
+        found: dict[str, Any] = work.joined()
     index = np.arange(len(data), dtype=np.int64)
-    predicted, draws, votes, invalid = (np.zeros(index.size, np.int64) for _ in range(4))
-    verdict = np.full(index.size, UNDECIDED, dtype="<U9")
-    rows = max(1, _READ_BYTES * len(data) // data.inputs.nbytes)
-    boundaries = _boundaries(setting)
-    for first in range(0, len(data), rows):
-        points, numbers = data.inputs[first : first + rows], index[first : first + rows]
-        predicted[numbers] = sampler.select(points, numbers, setting.n0).votes.argmax(axis=1)
-        open_ones, start = numbers, 0
-        for stop in boundaries.sizes:
-            tally = sampler.count(points[open_ones - first], open_ones, predicted[open_ones], start, stop)
-            votes[open_ones] += tally.votes
-            invalid[open_ones] += tally.invalid
-            draws[open_ones] = stop
-            verdict[open_ones] = boundaries.verdicts(votes[open_ones], stop)
-            open_ones, start = numbers[verdict[numbers] == UNDECIDED], stop
-            if progress is not None:
-                progress(first + len(numbers) - open_ones.size, int(draws.sum()))
-            if open_ones.size == 0:
-                break
-    return Decisions(setting, index, data.labels, predicted, verdict, draws, votes, invalid)
+    verdict = boundaries.verdicts(found["votes"], found["draws"])
+    decisions = Decisions(setting, index, data.labels, decision=verdict, **found)
+    if folder is not None:
+        write_durably(folder / "decisions.parquet", decisions.to_bytes(".parquet"))
+    return decisions
+
+
+def _decide_piece(
+    sampler: Sampler,
+    points: NDArray[np.float32],
+    first: int,
+    n0: int,
+    boundaries: Boundaries,
+    progress: Callable[[int, int], None] | None,
+    before: tuple[int, int],
+) -> dict[str, NDArray[np.int64]]:
+    """Draw for some samples until all are decided; ``before`` are the samples and draws that progress knows already."""
+    numbers = np.arange(first, first + len(points), dtype=np.int64)
+    draws, votes, invalid = (np.zeros(len(points), np.int64) for _ in range(3))
+    predicted = sampler.select(points, numbers, n0).votes.argmax(axis=1)
+    left, start = np.arange(len(points)), 0
+    for stop in boundaries.sizes:
+        tally = sampler.count(points[left], numbers[left], predicted[left], start, stop)
+        votes[left] += tally.votes
+        invalid[left] += tally.invalid
+        draws[left] = stop
+        left, start = left[boundaries.verdicts(votes[left], stop) == UNDECIDED], stop
+        if progress is not None:
+            progress(before[0] + len(points) - left.size, before[1] + int(draws.sum()))
+        if left.size == 0:
+            break
+    return {"predicted": predicted, "draws": draws, "votes": votes, "invalid": invalid}
 
 
 def _setting(
@@ -346,9 +386,11 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     Parameters
     ----------
     path
-        A file that holds what :meth:`Decisions.to_bytes` gave.
+        A file that holds what :meth:`Decisions.to_bytes` gave, or the folder that :func:`decide` wrote to.
     """
     file = path_of(path)
+    if file.is_dir():
+        file /= "decisions.parquet"
     if file.suffix not in FORMS:
         raise InputError(f"{file}: decisions end in {' or '.join(FORMS)}; check the file's name")
     try:

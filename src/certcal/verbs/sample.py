@@ -6,9 +6,11 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from certcal._base.checks import InputError
+from certcal._base.durable import write_durably
 from certcal._base.parts import missing_text
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, verb
@@ -342,6 +344,8 @@ def decide(
     batch: Annotated[int, BATCH] = 500,
     device: Annotated[str, Takes("text"), Option(metavar="D")] = "auto",
     noise_threads: Annotated[int | None, Range(0, 1024)] = None,
+    out: str | os.PathLike[str] | None = None,
+    part: Annotated[str | None, Takes("text"), Option(metavar="I/N")] = None,
     progress: ProgressLike = True,
 ) -> Decisions:
     """Sample each input only until it is clear whether its certified radius is above ``radius``, at most n times.
@@ -358,6 +362,9 @@ def decide(
         Failure probability of each decision. Default: 0.001.
     n, n0, seed, noise, batch, device, noise_threads, progress
         As for :func:`certcal.sample`.
+    out, part
+        A folder that keeps decisions as they are reached, and a part of the inputs such as "3/16"; see
+        :func:`certcal.smoothing.decide`.
 
     Examples
     --------
@@ -385,9 +392,14 @@ def decide(
         noise=noise,
         batch=batch,
         noise_threads=noise_threads,
+        out=out,
+        part=part,
         progress=_report_steps(progress),
     )
-    return replace(found, source=opened.name, index=opened.settings.every * found.index)
+    found = replace(found, source=opened.name, index=opened.settings.every * found.index)
+    if out is not None and every > 1:
+        write_durably(Path(out) / "decisions.parquet", found.to_bytes(".parquet"))
+    return found
 
 
 def _local_and_worker_device(device: str, gpus: float | None) -> tuple[str, str | None]:
