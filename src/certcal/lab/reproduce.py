@@ -170,7 +170,6 @@ class Reproduction(Result):
             "Paper and here": shown or None,
             "Figures": Figures(self.charts) if self.charts else None,
             "Order and pattern": pattern or None,
-            "Notes": [*self.notes] or None,
             "Failed": [*self.failures] or None,
             "Jobs": cost_columns(self.cost),
         }

@@ -199,7 +199,7 @@ def _denoised_marks(found: CalibrationBand) -> list[Mark]:
     if found.denoised is None:
         return []
     x, y = (each.tolist() for each in found.denoised)
-    return [Line([*x, found.span[1]], [*y, y[-1]], 1, "total variation denoising", "post", markers=False)]
+    return [Line([*x, found.span[1]], [*y, y[-1]], 1, "total variation denoising (estimate)", "post", markers=False)]
 
 
 def _level_text(prepared: Reliability) -> str:
