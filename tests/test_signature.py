@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
 VERBS: list[Any] = [
     *(certcal.measure, certcal.bound, certcal.recalibrate, certcal.apply_map, certcal.compare, certcal.certify),
-    *(certcal.sample, certcal.decide, certcal.summarize, certcal.attack, certcal.verify, certcal.train, certcal.choose),
+    *(
+        certcal.sample,
+        certcal.decide,
+        certcal.summarize,
+        certcal.attack,
+        certcal.verify,
+        certcal.train,
+        certcal.reproduce,
+    ),
     *(study.measure, study.review, study.search, study.convert),
 ]
 

@@ -127,11 +127,6 @@ CASES = {
         ["ece <=", "brier score <=", "population ece <="],
         {"radius": list(WIDTHS)},
     ),
-    "choose": Case(
-        lambda: certcal.choose({"AT": [counts()], "ACT": [counts(2, 20)]}, radii=[0.1, 0.3], within=0.5),
-        ["ece <=", "brier score <="],
-        {"radius": [0.1, 0.3], "method": ["AT", "ACT"]},
-    ),
 }
 
 

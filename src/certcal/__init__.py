@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from certcal._base.progress import Progress
     from certcal.claims import Bound, Certificate, Estimate
     from certcal.lab import study, training
-    from certcal.lab.choose import ModelChoice, choose
     from certcal.lab.logs import Comparison
     from certcal.lab.reproduce import Reproduction, reproduce
     from certcal.lab.train import Training, train
@@ -70,7 +69,6 @@ __all__ = [
     "MappedTable",
     "Measurement",
     "Measurements",
-    "ModelChoice",
     "PredictionRecalibration",
     "Predictions",
     "Progress",
@@ -89,7 +87,6 @@ __all__ = [
     "bounds",
     "calibrators",
     "certify",
-    "choose",
     "claims",
     "compare",
     "data",
@@ -129,7 +126,6 @@ _HOMES = {
     "certcal.verbs.bound": ("Bounds", "bound"),
     "certcal.verbs.certified_recalibration": ("CertifiedRecalibration",),
     "certcal.verbs.certify": ("Certification", "certify"),
-    "certcal.lab.choose": ("ModelChoice", "choose"),
     "certcal.verbs.compare": ("ChangeComparison", "compare"),
     "certcal.verbs.measure": ("Measurement", "measure"),
     "certcal.verbs.predict": ("predict",),

@@ -162,7 +162,7 @@ def answers(kind: type[Result]) -> Iterator[type[Result]]:
 
 
 FORMS = {
-    "attack bound choose compare demo measure report": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv"},
+    "attack bound compare demo measure report reproduce": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv"},
     "certify verify": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv", ".parquet"},
     "sample": {".json", ".parquet"},
     "recalibrate-fit": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv"},

@@ -30,7 +30,6 @@ __all__ = ["cli", "main"]
         "verify": ("certcal.cli.verify", "Verify a model over a box of inputs, without noise."),
         "runs": ("certcal.cli.runs", "Inspect runs on disk."),
         "compare": ("certcal.cli.compare", "Compare two tables of predictions, or runs and published logs."),
-        "choose": ("certcal.cli.choose", "Choose the best certified calibration among accurate models."),
         "attack": ("certcal.cli.attack", "Attack a model's confidences without changing its predictions."),
         "train": ("certcal.cli.train", "Train a network whose confidences withstand attacks."),
         "recalibrate": ("certcal.cli.recalibrate", "Recalibrate scores or confidences, also in the worst case."),

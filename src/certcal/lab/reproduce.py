@@ -171,7 +171,7 @@ class Reproduction(Result):
             "Figures": Figures(self.charts) if self.charts else None,
             "Order and pattern": pattern or None,
             "Failed": [*self.failures] or None,
-            "Jobs": cost_columns(self.cost),
+            "Jobs": cost_columns(self.cost) if self.cost else None,
         }
 
     def appendix(self) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ To add a kind, write a module ``certcal.lab.plans.NAME`` and enter it in :data:`
   ``Job("networks.sample", "sample at-0.5", {...plain arguments...}, passes=...)`` calls ``networks.sample(context,
   **arguments)``, a function of any module here, which returns plain values for JSON and may keep files in
   ``context.folder``. A job is its arguments: those of another one's result name it by ``job.fingerprint``, and a plan
-  that asks for the same job finds it done. ``networks`` has train, sample and certify;
+  that asks for the same job finds it done. ``networks`` has train, sample, attack and certify;
 - ``outcome(plan, found) -> Outcome``: tables and charts of the results ``found`` by fingerprint. What failed or is
   left to others is missing there: say "–".
 
@@ -28,8 +28,11 @@ from types import ModuleType
 
 # Kinds of plans, and modules whose functions are jobs. They load when they are needed.
 MODULES: Mapping[str, Callable[[], ModuleType]] = {
+    "attacks": lambda: import_module("certcal.lab.plans.attacks"),
     "bound_gaps": lambda: import_module("certcal.lab.plans.bound_gaps"),
     "certified": lambda: import_module("certcal.lab.plans.certified"),
     "networks": lambda: import_module("certcal.lab.plans.networks"),
     "noise_auroc": lambda: import_module("certcal.lab.plans.noise_auroc"),
+    "search": lambda: import_module("certcal.lab.plans.search"),
+    "worked": lambda: import_module("certcal.lab.plans.worked"),
 }

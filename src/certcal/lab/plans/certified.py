@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Any, Literal
@@ -12,9 +12,10 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from certcal._base.checks import InputError
+from certcal._base.text import did_you_mean
 from certcal.lab.plans.jobs import Job
 from certcal.lab.plans.networks import certify_job, sample_job, train_job
-from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.outcome import Outcome
 from certcal.lab.plans.plan import Floor, PaperPlan
 
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -40,8 +41,8 @@ class NetworkPart(Struct, frozen=True, forbid_unknown_fields=True):
 class RecipePart(Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of :func:`certcal.lab.training.recipe`."""
 
-    epochs: Annotated[int, Meta(ge=1), Floor(1)]
     preset: str | None = None
+    epochs: Annotated[int, Meta(ge=1), Floor(1)] = 150
     set: dict[str, Any] = {}
 
 
@@ -79,9 +80,10 @@ class MethodPart(Struct, frozen=True, forbid_unknown_fields=True):
 
     row: str
     method: str
-    grid: dict[str, list[float]]
-    models: Annotated[int, Meta(ge=1), Floor(1)]
+    models: Annotated[int, Meta(ge=1), Floor(1)] = 16
     """Of each baseline: that many points of the grid, at random if there are more."""
+    grid: dict[str, list[float]] = {}
+    """Hyperparameters that are tried; by default those of the recipe's preset."""
     set: dict[str, Any] = {}
     """Other arguments of the recipe."""
 
@@ -99,7 +101,8 @@ class SamplePart(Struct, frozen=True, forbid_unknown_fields=True):
 class CertifyPart(Struct, frozen=True, forbid_unknown_fields=True):
     """Certificates, and which methods look for the worst calibration error; the exact one is always there."""
 
-    confidence: str = "cdf"
+    confidence: str | list[str] = "cdf"
+    """Kind of certificate, or several."""
     accounting: Literal["ledger", "published"] = "published"
     alpha: Positive = 0.001
     bins: int = 15
@@ -126,12 +129,16 @@ class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """A network of the plan: the row it competes in, the baseline it comes from, and the job that certifies it."""
+    """A network of the plan: the row it competes in, the baseline it comes from, its noise, and who certifies it."""
 
     row: str
     name: str
     baseline: BaselinePart
+    run: Any
+    """The job that samples its noise, or the folder of a run."""
     job: Job
+    kind: str
+    """Of the certificates."""
 
 
 def planned_models(plan: Settings) -> list[PlannedModel]:
@@ -141,13 +148,17 @@ def planned_models(plan: Settings) -> list[PlannedModel]:
     network = {name: value for name, value in msgspec.to_builtins(plan.network).items() if value is not None}
     checkpoints = plan.given.get("checkpoints")
     settings = {**msgspec.to_builtins(plan.certify), "radii": plan.radii}
+    kinds = [plan.certify.confidence] if isinstance(plan.certify.confidence, str) else plan.certify.confidence
 
-    def model(row: str, title: str, baseline: BaselinePart, weights: Any) -> PlannedModel:
-        run: Any = baseline.run if weights is None else None
-        if run is None:
+    def certified(row: str, title: str, baseline: BaselinePart, weights: Any) -> list[PlannedModel]:
+        run: Any = baseline.run
+        if weights is not None:
             drawn = msgspec.to_builtins(plan.sample)
             run = sample_job(title, plan.data.name, network, weights, sigma=baseline.sigma, **drawn)
-        return PlannedModel(row, title, baseline, certify_job(title, run, **settings))
+        return [
+            PlannedModel(row, title, baseline, run, certify_job(title, run, **{**settings, "confidence": kind}), kind)
+            for kind in kinds
+        ]
 
     found: list[PlannedModel] = []
     for baseline in plan.baselines:
@@ -159,17 +170,17 @@ def planned_models(plan: Settings) -> list[PlannedModel]:
         elif not baseline.run:
             made = _recipe(recipe, baseline.method, plan.recipe.scratch, {**noise, **attacked}, fine_tune=False)
             weights = train_job(baseline.title, plan.data.name, network, made, plan.data.train)
-        found.append(model(baseline.row, baseline.title, baseline, weights))
+        found += certified(baseline.row, baseline.title, baseline, weights)
         for method in plan.methods if baseline.radii else ():
             if plan.recipe.tuning is None or weights is None:
                 raise InputError(f"{plan.name}: recipe.tuning is missing, or {baseline.title} is a run; add networks")
-            for point in grid_points(method, plan.scale):
+            for point in grid_points(method, plan.recipe.tuning.preset, plan.scale):
                 changes = {**noise, **attacked, **method.set, **point}
                 made = _recipe(recipe, method.method, plan.recipe.tuning, changes, fine_tune=True)
                 told = ", ".join(f"{name} {value:g}" for name, value in point.items())
                 title = f"{method.row} from {baseline.title}, {told}"
                 tuned = train_job(title, plan.data.name, network, made, plan.data.train, weights)
-                found.append(model(method.row, title, baseline, tuned))
+                found += certified(method.row, title, baseline, tuned)
     return found
 
 
@@ -181,16 +192,20 @@ def _recipe(
     return recipe(method, fine_tune=fine_tune, preset=part.preset, **given)
 
 
-def grid_points(method: MethodPart, scale: float = 1.0) -> list[dict[str, float]]:
+def grid_points(method: MethodPart, preset: str | None, scale: float = 1.0) -> list[dict[str, float]]:
     """Points of a method's grid: all, as many as published at random, or fewer that are spread evenly.
 
     Examples
     --------
-    >>> some = MethodPart("ACT", "brier-act", {"attack_scale": [0.01, 0.1, 1.0, 2.0], "attack_steps": [1, 4]}, 8)
-    >>> len(grid_points(some)), grid_points(msgspec.structs.replace(some, models=1), scale=0.1)
+    >>> some = MethodPart("ACT", "brier-act", 8, {"attack_scale": [0.01, 0.1, 1.0, 2.0], "attack_steps": [1, 4]})
+    >>> len(grid_points(some, None)), grid_points(msgspec.structs.replace(some, models=1), None, scale=0.1)
     (8, [{'attack_scale': 1.0, 'attack_steps': 1}])
     """
+    from certcal.lab.training import preset_grid
+
     points = [dict(zip(method.grid, values, strict=True)) for values in product(*method.grid.values())]
+    if not method.grid and preset is not None:
+        points = preset_grid(method.method, preset)
     count = min(method.models, len(points))
     if scale < 1:
         return [points[(2 * place + 1) * len(points) // (2 * count)] for place in range(count)]
@@ -203,53 +218,18 @@ def jobs(plan: Settings) -> list[Job]:
     return [model.job for model in planned_models(plan)]
 
 
-@dataclass(frozen=True)
-class CertifiedNetwork:
-    """A network with what is certified of it: a line per radius, None where nothing is."""
-
-    row: str
-    name: str
-    baseline: BaselinePart
-    at: Sequence[Mapping[str, Any] | None]
-    whole: Mapping[str, Any]
-
-
 def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
     """The tables and charts of a plan's layout."""
-    layouts = {"best": best_of_each_method}
-    if plan.layout not in layouts:
-        raise InputError(f"{plan.name}: layout is {plan.layout!r}; give one of {', '.join(layouts)}")
-    models = [
-        CertifiedNetwork(
-            each.row, each.name, each.baseline, found[each.job.fingerprint]["at"], found[each.job.fingerprint]
-        )
+    from certcal.lab.plans.certified_layouts import LAYOUTS, CertifiedNetwork
+
+    if plan.layout not in LAYOUTS:
+        hint = did_you_mean(plan.layout, LAYOUTS, f"give one of {', '.join(LAYOUTS)}")
+        raise InputError(f"{plan.name}: layout is {plan.layout!r}; {hint}")
+    networks = [
+        CertifiedNetwork(each.row, each.name, each.baseline, each.kind, result["at"], result)
         for each in planned_models(plan)
-        if each.job.fingerprint in found
+        if (result := found.get(each.job.fingerprint)) is not None
     ]
-    return layouts[plan.layout](plan, models)
-
-
-def comparable(models: Sequence[CertifiedNetwork], place: int, within: float) -> tuple[float, list[CertifiedNetwork]]:
-    """The highest certified accuracy at a radius, and the models that are about as accurate; none if it is 0."""
-    there = [(model, line["accuracy"]) for model in models if (line := model.at[place]) is not None]
-    highest = max((accuracy for _, accuracy in there), default=0.0)
-    return highest, [model for model, accuracy in there if highest > 0 and accuracy >= highest - within - 1e-12]
-
-
-def best_of_each_method(plan: Settings, models: Sequence[CertifiedNetwork]) -> Outcome:
-    """The rule of Emde et al. (Tables 2 and 6 to 10): of the models near the highest accuracy, each method's best."""
-    solver = "admm-grid" if "admm-grid" in plan.certify.solvers else "admm"
-    metrics = {"ACCE": solver, "CBS": "brier", "exact": "exact"}
-    methods = list(dict.fromkeys([*(each.row for each in plan.baselines), *(each.row for each in plan.methods)]))
-    rows: dict[str, list[Number]] = {"CA": []}
-    rows |= {f"{metric} | {method}": [] for metric in metrics for method in methods}
-    for place in range(len(plan.radii)):
-        highest, near = comparable(models, place, plan.within)
-        rows["CA"].append(f"[{100 * (highest - plan.within):.0f}, {100 * highest:.0f}]" if near else MISSING)
-        for metric, key in metrics.items():
-            for method in methods:
-                values = [line[key] for model in near if model.row == method if key in (line := model.at[place] or {})]
-                rows[f"{metric} | {method}"].append(100 * min(values) if values else MISSING)
-    table = OurTable("table", [*plan.radii], rows, "metric, method")
-    note = "ACCE is what ADMM finds, a lower bound; exact is the largest error that the certified intervals allow."
-    return Outcome([table], [], [note])
+    if len({each.whole["data"] for each in networks}) > 1:
+        raise InputError(f"{plan.name}: the runs are of different samples; sample all networks on the same ones")
+    return LAYOUTS[plan.layout](plan, networks)

@@ -63,7 +63,7 @@ def train_job(
     return Job(
         "networks.train",
         f"train {name}",
-        {**arguments, "start": _named(start)},
+        {**arguments, "start": named(start)},
         (start,) if isinstance(start, Job) else (),
         Passes(network, facts.shape, facts.classes, backward=backward),
     )
@@ -76,7 +76,7 @@ def sample_job(
     facts = facts_of(data)
     count = min(images, -(-facts.test // others["every"]))
     passes = Passes(network, facts.shape, facts.classes, count * (n + others["n0"]), stored=count * _RUN_BYTES)
-    arguments = {"data": data, "network": dict(network), "model": _named(model), "sigma": sigma, "images": images}
+    arguments = {"data": data, "network": dict(network), "model": named(model), "sigma": sigma, "images": images}
     needs = (model,) if isinstance(model, Job) else ()
     return Job("networks.sample", f"sample {name}", {**arguments, "n": n, **others}, needs, passes)
 
@@ -86,12 +86,13 @@ def certify_job(name: str, run: Any, **settings: Any) -> Job:
     return Job(
         "networks.certify",
         f"certify {name}",
-        {"run": _named(run), **settings},
+        {"run": named(run), **settings},
         (run,) if isinstance(run, Job) else (),
     )
 
 
-def _named(source: Any) -> Any:
+def named(source: Any) -> Any:
+    """How a job's arguments name what another one gives: its fingerprint, or a file."""
     return source.fingerprint if isinstance(source, Job) else None if source is None else {"file": source}
 
 
@@ -127,6 +128,7 @@ def train(
         out=context.folder / "trained",
         start=None if start is None else _weights(context, start),
         device=context.device,
+        progress=False,
     )
     assert found.file is not None
     return {"file": str(found.file.relative_to(context.folder)), "accuracy": found.log[-1]["accuracy"]}
@@ -162,8 +164,57 @@ def sample(
         seed=seed,
         device=context.device,
         out=context.folder / "run",
+        progress=False,
     )
     return {"run": "run", "samples": len(run.counts())}
+
+
+def attack(
+    context: JobContext,
+    *,
+    data: str,
+    network: Mapping[str, Any],
+    model: Any,
+    images: int,
+    epsilons: Sequence[int],
+    attacks: Sequence[str],
+    steps: int,
+) -> list[dict[str, Any]]:
+    """Calibration of a network without and under attacks that keep its labels; distances are in 255ths, ℓ∞."""
+    from certcal.data import open_inputs
+    from certcal.verbs.attack import attack as verb
+
+    inputs = open_inputs(context.source_of(data), split="test", **_PREPARED.get(data, {})).inputs
+    weights = _weights(context, model)
+    alone = weights.name == "model.safetensors"
+    found = verb(
+        str(weights) if alone else network["name"],
+        inputs.subset(limit=min(images, len(inputs))),
+        weights=None if alone else weights,
+        epsilon=[each / 255 for each in epsilons],
+        attacks=[*attacks],
+        steps=steps,
+        box=(0, 1),
+        device=context.device,
+        progress=False,
+    )
+    lines = [("", 0, found.clean), *((name, each, found[name, each / 255]) for name in attacks for each in epsilons)]
+    return [
+        {
+            "attack": name,
+            "epsilon": epsilon,
+            "labels_changed": row.changed,
+            **{metric: float(row[metric].value) for metric in ("accuracy", "ece", "equal_mass_ece")},
+            **_bins(row.measured.reliability),
+        }
+        for name, epsilon, row in lines
+    ]
+
+
+def _bins(found: Any) -> dict[str, list[float]]:
+    table = found.table
+    names = {"edges": "edges", "count": "count", "confidence": "confidence_sum", "correct": "correct_sum"}
+    return {name: getattr(table, column).tolist() for name, column in names.items()}
 
 
 def certify(
@@ -184,7 +235,8 @@ def certify(
     from certcal.worst_case import brier_score
 
     folder = context.folder_of(run) / context.result_of(run)["run"] if isinstance(run, str) else Path(run["file"])
-    counts = open_run(folder).counts()
+    opened = open_run(folder)
+    counts = opened.counts()
     clean = counts.confidence_estimates().values
     made = [certificates(counts, radius, alpha, confidence, accounting=accounting) for radius in radii]
     reached = [one for one in made if one.n_certified]
@@ -209,6 +261,7 @@ def certify(
     mean_radius = float(np.mean(np.where(made[0].correct, np.nan_to_num(made[0].radii), 0.0)))
     return {
         "samples": len(counts),
+        "data": opened.manifest.data.inputs,
         "sigma": counts.sigma,
         "average_certified_radius": mean_radius,
         "constant": int(always.sum()),

@@ -92,7 +92,7 @@ class ComparedTable:
     def text(self, row: str, column: str) -> str:
         """A cell as the page shows it: paper / ours / difference, or ours alone where nothing was published."""
         found, digits = self.cell(row, column), self.ours.digits
-        if self.paper is None or row not in self.paper.rows:
+        if found.paper is None:
             return number_text(found.ours, digits)
         parts = [number_text(found.paper, digits), number_text(found.ours, digits)]
         if found.difference is not None:
@@ -110,10 +110,13 @@ class ComparedTable:
     def pattern(self) -> list[str]:
         """Whether the same rows are best, and in the same order, group by group: what compares across experiments."""
         said: list[str] = []
+        if self.as_printed:
+            return said
         for group, rows in self.groups().items():
-            sign = -1 if self.paper is not None and group in self.paper.highest else 1
+            highest = [] if self.paper is None else self.paper.highest
             printed, found = (list[list[float]](), list[list[float]]())
             for column in self.columns():
+                sign = -1 if {group, column.partition(" ")[0]} & {*highest} else 1
                 both = [
                     (sign * cell.paper, sign * cell.ours)
                     for cell in (self.cell(row, column) for row in rows)

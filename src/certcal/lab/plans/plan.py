@@ -39,7 +39,7 @@ class PublishedTable(Struct, frozen=True, forbid_unknown_fields=True):
     columns: list[str | float]
     rows: dict[str, list[float | str]]
     highest: list[str] = []
-    """Groups of rows in which the largest number is the best one; in others it is the smallest."""
+    """Groups of rows, or first words of columns, in which the largest number is the best; elsewhere the smallest is."""
     corner: str = ""
     """What the columns are."""
 
@@ -165,7 +165,10 @@ def _read(source: str | os.PathLike[str], above: tuple[str, ...] = ()) -> tuple[
         return name, values
     if base in above or base == name:
         raise InputError(f"{path}: base is {base!r}, which extends this plan; name another one")
-    return name, _merge(_read(base, (*above, name))[1], values)
+    below = _read(base, (*above, name))[1]
+    for own in ("published", "place", "here"):
+        below.pop(own, None)
+    return name, _merge(below, values)
 
 
 def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

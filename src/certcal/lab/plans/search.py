@@ -1,0 +1,269 @@
+"""Plans about the search for the largest calibration error: random trials of ADMM and dECE, and how ADMM converges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from certcal._base.checks import InputError
+from certcal.lab.plans import certified
+from certcal.lab.plans.certified import planned_models
+from certcal.lab.plans.jobs import Job, JobContext
+from certcal.lab.plans.networks import named
+from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.plan import Floor
+
+_BATCH = 16  # trials of ADMM that advance together
+_KEPT = 300  # steps of a convergence that are kept
+
+
+class TrialsPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Random trials of one method: how many, numbers between two ends (on a log scale), and words among some."""
+
+    trials: Annotated[int, Meta(ge=1), Floor(2)]
+    between: dict[str, tuple[float, float]] = {}
+    among: dict[str, list[Any]] = {}
+
+
+class SearchPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Trials of both methods, their steps, and the seed that draws them."""
+
+    admm: TrialsPart
+    dece: TrialsPart
+    steps: Annotated[int, Meta(ge=1), Floor(20)] = 3000
+    seed: int = 0
+
+
+class Settings(certified.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Fields of a plan of this kind: those of certified networks, and trials or one radius to look at."""
+
+    search: SearchPart | None = None
+    radius: float | None = None
+    """Of the one run of ADMM whose steps are drawn."""
+
+
+def _jobs(plan: Settings) -> list[tuple[str, float, Job]]:
+    """Noise level, radius and job of every search."""
+    found: list[tuple[str, float, Job]] = []
+    for model in planned_models(plan):
+        sigma, given = f"σ = {model.baseline.sigma:g}", {"run": named(model.run), "kind": model.kind}
+        given |= {"alpha": plan.certify.alpha, "accounting": plan.certify.accounting, "bins": plan.certify.bins}
+        given["most"] = plan.certify.most
+        needs = (model.run,) if isinstance(model.run, Job) else ()
+        if plan.radius is not None:
+            arguments = {**given, "radius": plan.radius, "steps": plan.certify.steps}
+            found.append((sigma, plan.radius, Job("search.converge", f"ADMM {model.name}", arguments, needs)))
+        elif plan.search is not None:
+            for radius in plan.radii:
+                arguments = {**given, "radius": radius, "steps": plan.search.steps, "seed": plan.search.seed}
+                arguments |= {"admm": _plain(plan.search.admm), "dece": _plain(plan.search.dece)}
+                found.append(
+                    (sigma, radius, Job("search.search", f"search {model.name} R {radius:g}", arguments, needs))
+                )
+    return found
+
+
+def _plain(trials: TrialsPart) -> dict[str, Any]:
+    between = {name: list(ends) for name, ends in trials.between.items()}
+    return {"trials": trials.trials, "between": between, "among": trials.among}
+
+
+def jobs(plan: Settings) -> list[Job]:
+    """All jobs of a plan."""
+    return [job for _, _, job in _jobs(plan)]
+
+
+def _intervals(
+    context: JobContext, run: Any, kind: str, alpha: float, accounting: str, radius: float, most: int | None
+) -> tuple[tuple[Any, Any, Any], Any] | None:
+    """Intervals and correctness of the certified samples, and their clean confidences; None if there are none."""
+    from certcal.smoothing import certificates, open_run
+
+    folder = context.folder_of(run) / "run" if isinstance(run, str) else Path(run["file"])
+    counts = open_run(folder).counts()
+    one = certificates(counts, radius, alpha, kind, accounting=accounting)
+    keep = np.flatnonzero(one.certified)[:most]
+    if not keep.size:
+        return None
+    given = one.lower[keep], one.upper[keep], one.correct[keep].astype(np.uint8)
+    return given, np.clip(counts.confidence_estimates().values[keep], *given[:2])
+
+
+def search(
+    context: JobContext, *, bins: int, admm: Any, dece: Any, steps: int, seed: int, **where: Any
+) -> dict[str, Any] | None:
+    """What random trials of both methods find at one radius, beside the exact value and that of one setting."""
+    from certcal.lab.baselines import ONE_SIZE_FITS_ALL, AdmmSettings, brier_confidences, dece_ascent
+    from certcal.lab.baselines import admm as solve
+    from certcal.worst_case import calibration_error
+
+    found = _intervals(context, **where)
+    if found is None:
+        return {"certified": 0}
+    given, clean = found
+    shared: dict[str, Any] = {"confidence": clean, "steps": steps, "precision": "float32", "device": context.device}
+    drawn = _draw(admm, Random(seed))
+    values: list[float] = []
+    for first in range(0, len(drawn), _BATCH):
+        some = [AdmmSettings(**each) for each in drawn[first : first + _BATCH]]
+        values += solve(*given, bins, settings=some, **shared).runs
+    tried = _draw(dece, Random(seed + 1))
+    ascents = [dece_ascent(*given, bins, seed=number, **each, **shared).value for number, each in enumerate(tried)]
+    return {
+        "certified": len(clean),
+        "exact": calibration_error(*given, bins).value,
+        "brier": brier_confidences(*given, bins).value,
+        "single": solve(*given, bins, settings=ONE_SIZE_FITS_ALL, **shared).value,
+        "admm": [{**each, "value": value} for each, value in zip(drawn, values, strict=True)],
+        "dece": [{**each, "value": value} for each, value in zip(tried, ascents, strict=True)],
+    }
+
+
+def _draw(trials: Mapping[str, Any], random: Random) -> list[dict[str, Any]]:
+    """Settings of each trial."""
+    return [
+        {
+            **{name: math.exp(random.uniform(math.log(a), math.log(b))) for name, (a, b) in trials["between"].items()},
+            **{name: random.choice(words) for name, words in trials["among"].items()},
+        }
+        for _ in range(trials["trials"])
+    ]
+
+
+def converge(context: JobContext, *, bins: int, steps: int, **where: Any) -> dict[str, Any] | None:
+    """The steps of one run of ADMM, some hundred of them."""
+    from certcal.lab.baselines import AdmmSettings, admm
+    from certcal.worst_case import calibration_error
+
+    found = _intervals(context, **where)
+    if found is None:
+        return {"certified": 0}
+    given, clean = found
+    made = admm(*given, bins, confidence=clean, settings=AdmmSettings(), steps=steps, track=True)
+    every = max(1, steps // _KEPT)
+    history = {name: np.asarray(each) for name, each in made.history.items()}
+    kept = {name: each[:, ::every] if each.ndim == 2 else each for name, each in history.items()}
+    return {
+        "certified": len(clean),
+        "exact": calibration_error(*given, bins).value,
+        "value": made.value,
+        "history": {name: np.where(np.isfinite(each), each, np.nan).tolist() for name, each in kept.items()},
+    }
+
+
+def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
+    """The tables and charts of a plan's layout."""
+    done = [
+        (sigma, radius, result)
+        for sigma, radius, job in _jobs(plan)
+        if (result := found.get(job.fingerprint)) is not None and result["certified"]
+    ]
+    if plan.radius is not None:
+        return _convergence(plan, done)
+    layouts = {"starts": _starts, "largest": _largest, "one setting": _one_setting, "ablation": _ablation}
+    if plan.layout not in layouts:
+        raise InputError(f"{plan.name}: layout is {plan.layout!r}; give one of {', '.join(layouts)}")
+    return layouts[plan.layout](plan, done)
+
+
+Done = Sequence[tuple[str, float, Mapping[str, Any]]]
+
+
+def _by_radius(plan: Settings, done: Done, values: Any) -> Outcome:
+    """A table with a row per noise level and name that ``values(result)`` gives, and a column per radius."""
+    rows: dict[str, list[Number]] = {}
+    for sigma, radius, result in done:
+        for name, value in values(result).items():
+            row = rows.setdefault(f"{sigma} | {name}", [MISSING] * len(plan.radii))
+            row[plan.radii.index(radius)] = 100 * value
+    return Outcome([OurTable("table", [*plan.radii], rows, "σ, method")])
+
+
+def _value(trial: Mapping[str, Any]) -> float:
+    return trial["value"]
+
+
+def _largest(plan: Settings, done: Done) -> Outcome:
+    """The largest value of all trials of each method (Figure 13)."""
+
+    def values(result: Mapping[str, Any]) -> dict[str, float]:
+        best = {name: max(map(_value, result[key])) for name, key in (("ADMM", "admm"), ("dECE", "dece"))}
+        return {**best, "Brier confidences": result["brier"], "exact": result["exact"]}
+
+    return _by_radius(plan, done, values)
+
+
+def _starts(plan: Settings, done: Done) -> Outcome:
+    """The largest value by the confidences that trials start from (Figure 12)."""
+
+    def values(result: Mapping[str, Any]) -> dict[str, float]:
+        best: dict[str, float] = {}
+        for name, key in (("ADMM", "admm"), ("dECE", "dece")):
+            for trial in result[key]:
+                title = f"{name} from {trial['initial']}"
+                best[title] = max(best.get(title, 0.0), trial["value"])
+        return {**best, "Brier confidences": result["brier"], "exact": result["exact"]}
+
+    return _by_radius(plan, done, values)
+
+
+def _one_setting(plan: Settings, done: Done) -> Outcome:
+    """One setting of ADMM against the best trial of dECE (Figure 14)."""
+
+    def values(result: Mapping[str, Any]) -> dict[str, float]:
+        return {"ADMM, one setting": result["single"], "dECE, best trial": max(map(_value, result["dece"]))}
+
+    made = _by_radius(plan, done, values)
+    won = sum(result["single"] >= max(map(_value, result["dece"])) for _, _, result in done)
+    counts: dict[str, list[Number]] = {"ADMM at least as good": [float(won), float(len(done))]}
+    return Outcome([*made.tables, OurTable("instances", ["instances", "of"], counts, "", 0)])
+
+
+def _ablation(plan: Settings, done: Done) -> Outcome:
+    """What each hyperparameter does to the value, as a share of the exact one (appendices G.2 and M.2)."""
+    rows: dict[str, list[Number]] = {}
+    for method, key, part in (
+        ("ADMM", "admm", plan.search and plan.search.admm),
+        ("dECE", "dece", plan.search and plan.search.dece),
+    ):
+        assert part is not None
+        shares = [(trial, trial["value"] / result["exact"]) for _, _, result in done for trial in result[key]]
+        groups: dict[str, list[float]] = {}
+        for trial, share in shares:
+            for name in part.among:
+                groups.setdefault(f"{method}, {name} | {trial[name]}", []).append(share)
+            for name, (low, high) in part.between.items():
+                half = "below" if trial[name] < math.sqrt(low * high) else "above"
+                groups.setdefault(f"{method}, {name} | {half} {math.sqrt(low * high):.3g}", []).append(share)
+        rows |= {row: [float(len(own)), 100 * median(own), 100 * max(own)] for row, own in sorted(groups.items())}
+    columns = ["trials", "median, % of exact", "largest, % of exact"]
+    return Outcome([OurTable("table", columns, rows, "hyperparameter", 1)])
+
+
+def _convergence(plan: Settings, done: Done) -> Outcome:
+    """One run of ADMM step by step: terms of the Lagrangian, distances, or assignments (Figures 9 to 11)."""
+    from certcal.lab.baselines import Baseline, admm_assignments, admm_constraints, admm_convergence
+
+    draw = {"lagrangian": admm_convergence, "constraints": admm_constraints, "assignment": admm_assignments}
+    if plan.layout not in draw:
+        raise InputError(f"{plan.name}: layout is {plan.layout!r}; give one of {', '.join(draw)}")
+    rows: dict[str, list[Number]] = {}
+    charts: list[Any] = []
+    for sigma, _, result in done:
+        history = {name: np.asarray(each, float) for name, each in result["history"].items()}
+        history["assignment_step"] = history["assignment_step"].astype(np.int64)
+        made = Baseline("ADMM", result["value"], np.zeros(0), (result["value"],), history)
+        charts.append(draw[plan.layout](made))
+        distances = [f"{name}_distance_max" for name in ("bounded", "binary", "unique", "valid")]
+        last = [float(history[name][0, -1]) for name in distances]
+        rows[sigma] = [*last, 100 * result["value"], 100 * result["exact"]]
+    columns = ["bounded", "binary", "unique", "valid", "ADMM, %", "exact, %"]
+    note = "The first four columns are the largest distances from each constraint after the last step."
+    return Outcome([OurTable("table", columns, rows, "σ", 3)], charts, [note])
