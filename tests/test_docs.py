@@ -383,7 +383,6 @@ def test_sections_and_charts_that_the_page_of_the_papers_names_are_made() -> Non
     lines = (ROOT / "docs" / "papers.md").read_text("utf-8").splitlines()
     cells = [line.split("|")[2] for line in lines if line.count("|") > 4]
     named = {name for cell in cells for name in re.findall(r'(?<=[ ,])"([A-Z][^"]*)"', re.sub("`[^`]*`", "", cell))}
-    assert len(named) >= 7
     known = [title for title in titles() if len(title.pattern) > 8]
     assert {name for name in named if not any(title.fullmatch(name) for title in known)} == set()
 

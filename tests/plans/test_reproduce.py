@@ -95,3 +95,10 @@ def test_differences_are_shown_where_the_experiment_is_the_papers_and_patterns_a
     assert other.pattern() == [
         "A: the same row is best in 1 of 2 columns, and 1 of 2 pairs of rows are in the printed order."
     ]
+
+
+def test_the_page_of_the_papers_is_what_the_plans_say() -> None:
+    from scripts.papers import PAGE, page
+
+    written = PAGE.read_text("utf-8")
+    assert page(written) == written

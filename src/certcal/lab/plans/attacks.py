@@ -38,7 +38,7 @@ class AttackedData(Struct, frozen=True, forbid_unknown_fields=True):
     """ℓ∞ distances in 255ths."""
 
 
-class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AttacksPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind."""
 
     sets: list[AttackedData]
@@ -50,7 +50,10 @@ class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """The data set and the network of a figure, by title and row."""
 
 
-def _attacked(plan: Settings) -> list[tuple[AttackedData, AttackedNetwork, Job]]:
+Settings = AttacksPlan
+
+
+def _attacked(plan: AttacksPlan) -> list[tuple[AttackedData, AttackedNetwork, Job]]:
     from certcal.lab.training import recipe
 
     found: list[tuple[AttackedData, AttackedNetwork, Job]] = []
@@ -77,12 +80,12 @@ def _attacked(plan: Settings) -> list[tuple[AttackedData, AttackedNetwork, Job]]
     return found
 
 
-def jobs(plan: Settings) -> list[Job]:
+def jobs(plan: AttacksPlan) -> list[Job]:
     """All jobs of a plan."""
     return [job for _, _, job in _attacked(plan)]
 
 
-def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: AttacksPlan, found: Mapping[str, Any]) -> Outcome:
     """AdaECE in per cent of each network under each attack, and reliability diagrams."""
     rows: dict[str, list[Number]] = {}
     columns: list[str] = []

@@ -112,7 +112,7 @@ class CertifyPart(Struct, frozen=True, forbid_unknown_fields=True):
     """Number of certified samples that are looked at, the first ones."""
 
 
-class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class CertifiedPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind."""
 
     data: DataPart
@@ -125,6 +125,9 @@ class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True)
     radii: list[float]
     within: Share = 0.03
     """How far below the highest certified accuracy a model may be to be compared."""
+
+
+Settings = CertifiedPlan
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class PlannedModel:
     """Of the certificates."""
 
 
-def planned_models(plan: Settings) -> list[PlannedModel]:
+def planned_models(plan: CertifiedPlan) -> list[PlannedModel]:
     """All networks of a plan: every baseline, and after it what is fine-tuned from it."""
     from certcal.lab.training import recipe
 
@@ -213,12 +216,12 @@ def grid_points(method: MethodPart, preset: str | None, scale: float = 1.0) -> l
     return [points[place] for place in chosen]
 
 
-def jobs(plan: Settings) -> list[Job]:
+def jobs(plan: CertifiedPlan) -> list[Job]:
     """All jobs of a plan."""
     return [model.job for model in planned_models(plan)]
 
 
-def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: CertifiedPlan, found: Mapping[str, Any]) -> Outcome:
     """The tables and charts of a plan's layout."""
     from certcal.lab.plans.certified_layouts import LAYOUTS, CertifiedNetwork
 

@@ -14,7 +14,7 @@ from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
 from certcal.report.charts import MOST_SERIES, Chart, Heatmap, Mark, Panel, Points, Segments, covering, curves
 
 if TYPE_CHECKING:
-    from certcal.lab.plans.certified import BaselinePart, Settings
+    from certcal.lab.plans.certified import BaselinePart, CertifiedPlan
 
 _SOLVERS = {"ADMM": "admm", "dECE": "dece", "Brier confidences": "brier-confidences", "exact": "exact"}
 # What is correlated by rank (Figure 19).
@@ -58,7 +58,7 @@ def is_pareto(one: tuple[float, float], others: Sequence[tuple[float, float]]) -
     return not any(other[0] >= one[0] and other[1] <= one[1] and other != one for other in others)
 
 
-def _solver(plan: Settings) -> str:
+def _solver(plan: CertifiedPlan) -> str:
     """What stands for ACCE: the best of the published grid of ADMM, or of its two runs."""
     return next((name for name in ("admm-grid", "admm") if name in plan.certify.solvers), "exact")
 
@@ -67,7 +67,7 @@ def _percent(value: float | None) -> Number:
     return MISSING if value is None else 100 * value
 
 
-def best_of_each_method(plan: Settings, networks: Sequence[CertifiedNetwork]) -> Outcome:
+def best_of_each_method(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
     """The rule of Emde et al. (Tables 2 and 6 to 10): of those near the highest accuracy, each method's best."""
     metrics = {"ACCE": _solver(plan), "CBS": "brier", "exact": "exact"}
     methods = list(dict.fromkeys([*(each.row for each in plan.baselines), *(each.row for each in plan.methods)]))
@@ -85,7 +85,7 @@ def best_of_each_method(plan: Settings, networks: Sequence[CertifiedNetwork]) ->
     return Outcome([table], [], [note])
 
 
-def every_baseline(plan: Settings, networks: Sequence[CertifiedNetwork]) -> Outcome:
+def every_baseline(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
     """Certified metrics of each baseline, and at which radii no other beats it (Tables 4 and 5)."""
     metrics = {"ACCE": _solver(plan), "CA": "accuracy", "CBS": "brier", "exact": "exact"}
     columns = [f"{metric} {radius:.2f}" for metric in metrics for radius in plan.radii]
@@ -112,7 +112,7 @@ def _point(each: CertifiedNetwork, place: int) -> tuple[float, float]:
     return (-1.0, 2.0) if accuracy is None or error is None else (accuracy, error)
 
 
-def changes_of_best(plan: Settings, networks: Sequence[CertifiedNetwork]) -> Outcome:
+def changes_of_best(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
     """What fine-tuning changes, against the most accurate baseline that was chosen for each radius (Figure 4)."""
     pairs: list[tuple[int, CertifiedNetwork]] = []
     for place, radius in enumerate(plan.radii):
@@ -122,7 +122,7 @@ def changes_of_best(plan: Settings, networks: Sequence[CertifiedNetwork]) -> Out
     return _changes(plan, networks, pairs)
 
 
-def changes_of_all(plan: Settings, networks: Sequence[CertifiedNetwork]) -> Outcome:
+def changes_of_all(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
     """What fine-tuning changes, for every baseline at every radius that it was chosen for (Figures 17 and 18)."""
     pairs = [
         (place, each)
@@ -138,7 +138,7 @@ def _baselines(networks: Sequence[CertifiedNetwork]) -> list[CertifiedNetwork]:
 
 
 def _changes(
-    plan: Settings, networks: Sequence[CertifiedNetwork], pairs: Sequence[tuple[int, CertifiedNetwork]]
+    plan: CertifiedPlan, networks: Sequence[CertifiedNetwork], pairs: Sequence[tuple[int, CertifiedNetwork]]
 ) -> Outcome:
     solver, rows, charts = _solver(plan), dict[str, list[Number]](), list[Chart]()
     methods = [each.row for each in plan.methods]
@@ -189,10 +189,10 @@ def _lines(title: str, radii: Sequence[float], series: Mapping[str, Sequence[flo
     return curves(title, radii, dict(list(drawn.items())[:MOST_SERIES]), y_label=y_label, description=said, guide=True)
 
 
-def _curves(key: str, title: str) -> Callable[[Settings, Sequence[CertifiedNetwork]], Outcome]:
+def _curves(key: str, title: str) -> Callable[[CertifiedPlan, Sequence[CertifiedNetwork]], Outcome]:
     """A layout: one number by radius, a line per noise level."""
 
-    def layout(plan: Settings, networks: Sequence[CertifiedNetwork]) -> Outcome:
+    def layout(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
         series = {
             name: [each.value(place, key) for place in range(len(plan.radii))]
             for name, each in _by_noise(networks).items()
@@ -211,7 +211,7 @@ def _curves(key: str, title: str) -> Callable[[Settings, Sequence[CertifiedNetwo
     return layout
 
 
-def solvers(plan: Settings, networks: Sequence[CertifiedNetwork]) -> Outcome:
+def solvers(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
     """What each method finds of the largest calibration error, by radius and noise level (Figures 3 and 15)."""
     rows, largest = dict[str, list[Number]](), dict[str, list[Number]]()
     charts, every = list[Chart](), list[float]()
@@ -230,7 +230,7 @@ def solvers(plan: Settings, networks: Sequence[CertifiedNetwork]) -> Outcome:
     return Outcome(tables, charts, ["No method exceeds the exact value; the paper does not have it."])
 
 
-def correlations_by_radius(plan: Settings, networks: Sequence[CertifiedNetwork]) -> Outcome:
+def correlations_by_radius(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
     """Spearman's rank correlations of accuracy, calibration and average radius over all models (Figure 19)."""
     from certcal.lab.study import correlations
 

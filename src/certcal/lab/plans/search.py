@@ -13,8 +13,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from certcal._base.checks import InputError
-from certcal.lab.plans import certified
-from certcal.lab.plans.certified import planned_models
+from certcal.lab.plans.certified import CertifiedPlan, planned_models
 from certcal.lab.plans.jobs import Job, JobContext
 from certcal.lab.plans.networks import named
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
@@ -41,7 +40,7 @@ class SearchPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     seed: int = 0
 
 
-class Settings(certified.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class SearchPlan(CertifiedPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind: those of certified networks, and trials or one radius to look at."""
 
     search: SearchPart | None = None
@@ -49,7 +48,10 @@ class Settings(certified.Settings, frozen=True, forbid_unknown_fields=True, kw_o
     """Of the one run of ADMM whose steps are drawn."""
 
 
-def _jobs(plan: Settings) -> list[tuple[str, float, Job]]:
+Settings = SearchPlan
+
+
+def _jobs(plan: SearchPlan) -> list[tuple[str, float, Job]]:
     """Noise level, radius and job of every search."""
     found: list[tuple[str, float, Job]] = []
     for model in planned_models(plan):
@@ -75,7 +77,7 @@ def _plain(trials: TrialsPart) -> dict[str, Any]:
     return {"trials": trials.trials, "between": between, "among": trials.among}
 
 
-def jobs(plan: Settings) -> list[Job]:
+def jobs(plan: SearchPlan) -> list[Job]:
     """All jobs of a plan."""
     return [job for _, _, job in _jobs(plan)]
 
@@ -158,7 +160,7 @@ def converge(context: JobContext, *, bins: int, steps: int, **where: Any) -> dic
     }
 
 
-def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: SearchPlan, found: Mapping[str, Any]) -> Outcome:
     """The tables and charts of a plan's layout."""
     done = [
         (sigma, radius, result)
@@ -176,7 +178,7 @@ def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
 Done = Sequence[tuple[str, float, Mapping[str, Any]]]
 
 
-def _by_radius(plan: Settings, done: Done, values: Any) -> Outcome:
+def _by_radius(plan: SearchPlan, done: Done, values: Any) -> Outcome:
     """A table with a row per noise level and name that ``values(result)`` gives, and a column per radius."""
     rows: dict[str, list[Number]] = {}
     for sigma, radius, result in done:
@@ -190,7 +192,7 @@ def _value(trial: Mapping[str, Any]) -> float:
     return trial["value"]
 
 
-def _largest(plan: Settings, done: Done) -> Outcome:
+def _largest(plan: SearchPlan, done: Done) -> Outcome:
     """The largest value of all trials of each method (Figure 13)."""
 
     def values(result: Mapping[str, Any]) -> dict[str, float]:
@@ -200,7 +202,7 @@ def _largest(plan: Settings, done: Done) -> Outcome:
     return _by_radius(plan, done, values)
 
 
-def _starts(plan: Settings, done: Done) -> Outcome:
+def _starts(plan: SearchPlan, done: Done) -> Outcome:
     """The largest value by the confidences that trials start from (Figure 12)."""
 
     def values(result: Mapping[str, Any]) -> dict[str, float]:
@@ -214,7 +216,7 @@ def _starts(plan: Settings, done: Done) -> Outcome:
     return _by_radius(plan, done, values)
 
 
-def _one_setting(plan: Settings, done: Done) -> Outcome:
+def _one_setting(plan: SearchPlan, done: Done) -> Outcome:
     """One setting of ADMM against the best trial of dECE (Figure 14)."""
 
     def values(result: Mapping[str, Any]) -> dict[str, float]:
@@ -226,7 +228,7 @@ def _one_setting(plan: Settings, done: Done) -> Outcome:
     return Outcome([*made.tables, OurTable("instances", ["instances", "of"], counts, "", 0)])
 
 
-def _ablation(plan: Settings, done: Done) -> Outcome:
+def _ablation(plan: SearchPlan, done: Done) -> Outcome:
     """What each hyperparameter does to the value, as a share of the exact one (appendices G.2 and M.2)."""
     rows: dict[str, list[Number]] = {}
     for method, key, part in (
@@ -247,7 +249,7 @@ def _ablation(plan: Settings, done: Done) -> Outcome:
     return Outcome([OurTable("table", columns, rows, "hyperparameter", 1)])
 
 
-def _convergence(plan: Settings, done: Done) -> Outcome:
+def _convergence(plan: SearchPlan, done: Done) -> Outcome:
     """One run of ADMM step by step: terms of the Lagrangian, distances, or assignments (Figures 9 to 11)."""
     from certcal.lab.baselines import Baseline, admm_assignments, admm_constraints, admm_convergence
 

@@ -33,19 +33,22 @@ class BudgetPart(Struct, frozen=True, forbid_unknown_fields=True):
     networks: Literal["all", "baselines", "fine-tuned"] = "all"
 
 
-class Settings(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class WorkedPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind: one of the two."""
 
     example: ExamplePart | None = None
     budget: list[BudgetPart] = field(default_factory=list[BudgetPart])
 
 
-def jobs(plan: Settings) -> list[Job]:
+Settings = WorkedPlan
+
+
+def jobs(plan: WorkedPlan) -> list[Job]:
     """None."""
     return []
 
 
-def outcome(plan: Settings, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: WorkedPlan, found: Mapping[str, Any]) -> Outcome:
     """The tables of the example, or of the costs."""
     return _example(plan.example) if plan.example is not None else _budget(plan)
 
@@ -71,7 +74,7 @@ def _example(given: ExamplePart) -> Outcome:
     return Outcome(tables, [], [note])
 
 
-def _budget(plan: Settings) -> Outcome:
+def _budget(plan: WorkedPlan) -> Outcome:
     """Jobs and passes through networks of each entry; jobs that several plans share count once."""
     rows: dict[str, list[Number]] = {}
     for entry in plan.budget:
