@@ -54,7 +54,8 @@ def help_texts() -> Iterator[str]:
             yield from below(command.get_command(context, name), (*words, name))
 
     for words in below(cli, ("certcal",)):
-        shown = CliRunner().invoke(cli, [*words[1:], "--help"], prog_name="certcal", terminal_width=100).output
+        asked = [*words[1:], "--help-all" if len(words) > 1 else "--help"]
+        shown = CliRunner().invoke(cli, asked, prog_name="certcal", terminal_width=100).output
         yield f"## {' '.join(words)}\n\n```text\n{shown}```"
 
 

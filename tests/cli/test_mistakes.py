@@ -39,7 +39,7 @@ def options_of(words):
     ("arguments", "sentence"),
     [
         (["mesure"], "there is no command 'mesure'; did you mean 'measure'?"),
-        (["what"], "there is no command 'what'; the commands are measure, bound, certify, "),
+        (["what"], "there is no command 'what'; the commands are measure, bound, compare, "),
         (["measure", "x.csv", "--bin", "5"], "there is no option '--bin'; did you mean '--bins'?"),
         (["measure", "x.csv", "--zzz"], "there is no option '--zzz'\n"),
         (["measure", "x.csv", "--bins"], "--bins needs a value\n"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -87,6 +88,24 @@ def test_every_help_fits_and_has_examples_that_name_the_command(certcal_command,
     described, examples = ran.out.split("Examples:")
     assert f"certcal {' '.join(words)}" in examples
     assert max(map(len, described.splitlines())) <= 80
+
+
+def test_a_short_help_names_options_that_exist_and_the_long_one_has_all(certcal_command):
+    from certcal.cli.common import COMMON
+
+    assert set(COMMON) <= {" ".join(words) for words in every_command()}
+    for name, chosen in COMMON.items():
+        short, long = (
+            set(
+                re.findall(
+                    r"(?<![\w-])--?[a-z][\w-]*", certcal_command(*name.split(), words).out.split("Exit codes:")[0]
+                )
+            )
+            for words in ("--help", "--help-all")
+        )
+        assert set(chosen.split()) <= short, name
+        assert len(short) < len(long), name
+        assert "--help-all" in short, name
 
 
 def test_bad_input_is_a_sentence_on_stderr_and_exit_code_two():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Examples = Sequence[tuple[str, str]]
 DEBUG = "--debug"
+_ALL = "certcal.help-all"
 # Letters of an option beside which its help begins; that of a longer one begins on the next line.
 _WIDEST = 34
 
@@ -32,6 +33,13 @@ def _write_examples(formatter: click.HelpFormatter, examples: Examples) -> None:
         formatter.write("\nExamples:\n")
         for line, meaning in examples:
             formatter.write(f"  # {meaning}\n  {line}\n")
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
 
 
 class SectionedOption(click.Option):
@@ -62,6 +70,8 @@ class ExampleCommand(click.Command):
         self.examples, self.one = examples, one
         self.old = dict(old or {})
         _takes_debug(self)
+        shows: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
+        self.params.append(click.Option(["--help-all"], hidden=True, **shows))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and say what the command takes when there is more."""
@@ -105,14 +115,22 @@ class ExampleCommand(click.Command):
         return argument
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings, all aligned."""
+        """Write the options under their headings, all aligned; those that few need only where all are asked for."""
+        from certcal.cli.common import is_common
+
         sections: dict[str, list[tuple[str, str]]] = {}
+        left_out = 0
         parameters = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)]
         for parameter in sorted(parameters, key=lambda parameter: not isinstance(parameter, SectionedOption)):
             record = parameter.get_help_record(ctx)
-            if record is not None:
+            own = isinstance(parameter, SectionedOption) and not parameter.required and _ALL not in ctx.meta
+            if record is not None and own and not is_common(ctx.command_path, parameter.opts):
+                left_out += 1
+            elif record is not None:
                 text = f"{parameter.help or ''}{' Required.' if parameter.required else ''}"
                 sections.setdefault(getattr(parameter, "section", "Help"), []).append((record[0], text))
+        if left_out:
+            sections["Help"].append(("--help-all", f"Show the other {left_out} options as well."))
         lengths = [len(name) for rows in sections.values() for name, _ in rows]
         column = max(length for length in lengths if length <= _WIDEST)
         for title, rows in sections.items():
@@ -134,15 +152,23 @@ class LazyGroup(click.Group):
     ----------
     commands_from
         For each command the module that holds it (under the command's own name) and its one-line help.
+    headings
+        The command with which each part of the list begins.
     examples
         Commands and what they do.
     """
 
     def __init__(
-        self, *args: Any, commands_from: Mapping[str, tuple[str, str]], examples: Examples = (), **options: Any
+        self,
+        *args: Any,
+        commands_from: Mapping[str, tuple[str, str]],
+        headings: Mapping[str, str] | None = None,
+        examples: Examples = (),
+        **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         self.commands_from = commands_from
+        self.headings = headings or {next(iter(commands_from)): "Commands"}
         self.examples = examples
         _takes_debug(self)
 
@@ -177,8 +203,13 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the one-line helps without importing anything."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self.commands_from.items()])
+        parts: dict[str, list[tuple[str, str]]] = {}
+        for name, (_, text) in self.commands_from.items():
+            parts.setdefault(self.headings.get(name) or list(parts)[-1], []).append((name, text))
+        longest = max(map(len, self.commands_from))
+        for title, rows in parts.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{longest}}", text) for name, text in rows])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
