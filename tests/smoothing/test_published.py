@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -149,31 +146,3 @@ def test_files_of_another_form_are_named_for_what_they_are(tmp_path):
         path.write_text(text)
         with pytest.raises(InputError, match=f"which certcal.lab.logs.{said} reads"):
             read_log(path, sigma=0.5, n=N)
-
-
-def test_the_study_of_published_logs_makes_its_tables_from_logs_of_this_form(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "experiments"))
-    study = importlib.import_module("acr_logs")
-    rng = np.random.default_rng(0)
-    hard, labels = rng.random(40), rng.integers(0, 10, 40)
-    for place, (method, top) in enumerate((("catrs", 0.999), ("consistency", 0.97), ("gaussian", 0.9))):
-        for sigma in (0.25, 0.5):
-            votes = rng.binomial(study.DRAWS, top - (0.6 + 0.01 * place) * hard)
-            radii = vote_radii(votes, study.DRAWS, sigma, study.ALPHA)
-            folder = tmp_path / "data" / "certify" / "cifar10" / method
-            folder.mkdir(parents=True, exist_ok=True)
-            lines = [
-                f"{i}\t{y}\t{-1 if np.isnan(r) else y}\t{0.0 if np.isnan(r) else r:.3}\t{int(r == r)}\t0:01"
-                for i, (y, r) in enumerate(zip(labels, radii, strict=True))
-            ]
-            (folder / f"noise_{sigma}.tsv").write_text(
-                "\n".join(["idx\tlabel\tpredict\tradius\tcorrect\ttime", *lines])
-            )
-    found = study.families_of(tmp_path)
-    text = study.page(tmp_path, found, None)
-    assert "| 0.25 | CAT-RS over Consistency | nowhere below for every p ≥ 0.505, open below | no file |" in text
-    assert text.count("\n| 0.25 | ") == 4
-    first = next(run for run in found.runs if run.name == "CAT-RS 0.25")
-    assert f"| 0.25 | CAT-RS | {first.average.value:.4f} | {100 * first.printed.values[0]:.1f} |" in text
-    with pytest.raises(InputError, match="has no logs such as data/certify/cifar10"):
-        study.families_of(tmp_path / "data")

@@ -31,8 +31,11 @@ MODULES: Mapping[str, Callable[[], ModuleType]] = {
     "attacks": lambda: import_module("certcal.lab.plans.attacks"),
     "bound_gaps": lambda: import_module("certcal.lab.plans.bound_gaps"),
     "certified": lambda: import_module("certcal.lab.plans.certified"),
+    "formulas": lambda: import_module("certcal.lab.plans.formulas"),
     "networks": lambda: import_module("certcal.lab.plans.networks"),
     "noise_auroc": lambda: import_module("certcal.lab.plans.noise_auroc"),
+    "robustness": lambda: import_module("certcal.lab.plans.robustness"),
     "search": lambda: import_module("certcal.lab.plans.search"),
+    "study": lambda: import_module("certcal.lab.plans.study"),
     "worked": lambda: import_module("certcal.lab.plans.worked"),
 }

@@ -100,7 +100,7 @@ class JobContext:
 
     def place(self, job: Job) -> Path:
         """The folder of a job."""
-        return self.out / job.folder
+        return place_of(job, self.out)
 
     def folder_of(self, fingerprint: str) -> Path:
         """The folder of a job that is done, by its fingerprint."""
@@ -115,9 +115,14 @@ class JobContext:
         return self.given.get(f"data {data}") or self.given.get("data") or data
 
 
+def place_of(job: Job, out: Path) -> Path:
+    """The folder of a job, whatever it was called by the plan that made it."""
+    return min(out.glob(f"*-{job.fingerprint}"), default=out / job.folder)
+
+
 def result_of(job: Job, out: Path) -> Any | None:
     """The result of a job, None unless it is done."""
-    path = out / job.folder / DONE
+    path = place_of(job, out) / DONE
     return json.loads(path.read_text("utf-8"))["result"] if path.is_file() else None
 
 

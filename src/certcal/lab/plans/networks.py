@@ -131,7 +131,8 @@ def train(
         progress=False,
     )
     assert found.file is not None
-    return {"file": str(found.file.relative_to(context.folder)), "accuracy": found.log[-1]["accuracy"]}
+    last = {name: found.log[-1].get(name) for name in ("accuracy", "kept")}
+    return {"file": str(found.file.relative_to(context.folder)), **last}
 
 
 def sample(

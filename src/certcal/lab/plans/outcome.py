@@ -23,7 +23,15 @@ class OurTable:
     rows: Mapping[str, Sequence[Number]]
     corner: str = ""
     """What the rows are."""
-    digits: int = 2
+    digits: int | Sequence[int] = 2
+    """Decimals of all columns, or of each."""
+
+    def digits_of(self, column: str) -> int:
+        """Decimals of a column by its head; of the first one where it is not ours."""
+        if isinstance(self.digits, int):
+            return self.digits
+        heads = [heading(each) for each in self.columns]
+        return self.digits[heads.index(column) if column in heads else 0]
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,7 @@ class ComparedTable:
 
     def text(self, row: str, column: str) -> str:
         """A cell as the page shows it: paper / ours / difference, or ours alone where nothing was published."""
-        found, digits = self.cell(row, column), self.ours.digits
+        found, digits = self.cell(row, column), self.ours.digits_of(column)
         if found.paper is None:
             return number_text(found.ours, digits)
         parts = [number_text(found.paper, digits), number_text(found.ours, digits)]

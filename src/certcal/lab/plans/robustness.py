@@ -1,0 +1,459 @@
+"""Plans about certified robustness: training methods at several noise levels, trained here or in published logs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from certcal._base.checks import InputError
+from certcal.lab.plans.certified import DataPart, NetworkPart, Positive, SamplePart
+from certcal.lab.plans.jobs import Job, JobContext
+from certcal.lab.plans.networks import sample_job, train_job
+from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.plan import OF_GROUP, Floor, PaperPlan
+
+Curve: TypeAlias = tuple[Sequence[float], Sequence[float]]
+
+ACR = "ACR"
+
+
+class SharedRecipePart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of :func:`certcal.lab.training.recipe` that all rows share."""
+
+    epochs: Annotated[int, Meta(ge=2), Floor(2)]
+    of: int
+    """Epochs as published, in which a row's ``begin`` is counted."""
+    preset: str = ""
+    set: dict[str, Any] = {}
+
+
+class RowPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A row of a table: a method with other numbers than its preset's, or logs of networks that others trained."""
+
+    name: str
+    method: str = ""
+    """Of training; a row without one is in logs only."""
+    preset: str = ""
+    """Instead of the plan's."""
+    set: dict[str, Any] = {}
+    """Other arguments of the recipe."""
+    sigmas: list[float] = []
+    """Noise levels, if it does not have all of the plan's."""
+    logs: list[str] = []
+    """Where its log is in a folder of logs, or in a clone inside it: the first of these. {sigma} is the noise level."""
+
+
+class RobustnessPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Fields of a plan of this kind."""
+
+    data: DataPart
+    network: NetworkPart
+    recipe: SharedRecipePart
+    rows: Annotated[list[RowPart], Floor(1)]
+    sigmas: Annotated[list[float], Meta(min_length=1), Floor(1)]
+    grouped: bool = True
+    """Whether rows are in groups by noise level."""
+    seeds: Annotated[list[int], Floor(1)] = field(default_factory=list[int])
+    sample: SamplePart
+    draws: int = 100_000
+    """Noise samples per input of the logs."""
+    alpha: Positive = 0.001
+    radii: list[float] = field(default_factory=list[float])
+    at: list[float] = field(default_factory=list[float])
+    """The p at which P(p_A >= p) is printed."""
+    budgets: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
+    """Other numbers of noise samples and levels, at which certified accuracy is read off the distribution of p_A."""
+    orders: Annotated[list[tuple[float, str, str]], Floor(1)] = field(default_factory=list[tuple[float, str, str]])
+    """Noise level, and the names of a row that is better and of one that is worse."""
+    gradients: Annotated[int, Floor(20)] = 500
+    """Training inputs whose gradients are looked at."""
+
+
+Settings = RobustnessPlan
+
+
+@dataclass(frozen=True)
+class PlannedNetwork:
+    """A network of a row at a noise level: where its votes come from, and the jobs about it."""
+
+    row: str
+    sigma: float
+    source: Any
+    measured: Job
+    trained: Job | None = None
+    recipe: Any = None
+
+
+def planned_networks(plan: RobustnessPlan) -> Iterator[PlannedNetwork]:
+    """All networks of a plan, by row; of logs those that are in the folder of logs."""
+    asked = {"alpha": plan.alpha, "radii": plan.radii, "at": plan.at, "budgets": [list(each) for each in plan.budgets]}
+    for row in plan.rows:
+        for sigma in plan.sigmas if not row.sigmas else [each for each in plan.sigmas if each in row.sigmas]:
+            title = f"{row.name}, sigma {sigma:g}"
+            if "logs" in plan.given:
+                path = find_log(Path(plan.given["logs"]), row.logs, sigma)
+                if path is not None:
+                    content = (Path(plan.given["logs"]) / path).read_bytes()
+                    source = {"log": path, "sha256": hashlib.sha256(content).hexdigest(), "draws": plan.draws}
+                    job = Job("robustness.measure", f"read {title}", {"source": source, "sigma": sigma, **asked})
+                    yield PlannedNetwork(row.name, sigma, source, job)
+                continue
+            for seed in (plan.seeds or [0]) if row.method else ():
+                made = _recipe(plan, row, sigma, seed)
+                network = {k: v for k, v in msgspec.to_builtins(plan.network).items() if v is not None}
+                network["seed"] = network.get("seed", 0) + seed
+                told = f"{title}, seed {seed}" if seed else title
+                trained = train_job(told, plan.data.name, network, made, plan.data.train)
+                drawn = msgspec.to_builtins(plan.sample)
+                run = sample_job(told, plan.data.name, network, trained, sigma=sigma, **drawn)
+                source = {"run": run.fingerprint}
+                job = Job("robustness.measure", f"measure {told}", {"source": source, "sigma": sigma, **asked}, (run,))
+                yield PlannedNetwork(row.name, sigma, source, job, trained, made)
+
+
+def _recipe(plan: RobustnessPlan, row: RowPart, sigma: float, seed: int) -> Any:
+    from certcal.lab.training import recipe
+
+    epochs = plan.recipe.epochs
+    given: dict[str, Any] = {"epochs": epochs, **plan.recipe.set, **row.set, "sigma": sigma, "seed": seed}
+    if "begin" in given:
+        given["begin"] = min(max(1, round(given["begin"] * epochs / plan.recipe.of)), epochs - 1)
+    return recipe(row.method, preset=row.preset or plan.recipe.preset or None, **given)
+
+
+def find_log(folder: Path, patterns: Sequence[str], sigma: float) -> str | None:
+    """The place of a row's log below a folder of logs or of clones; None where there is none."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder of logs; check it, or leave it out", argument="logs")
+    below = ["", *sorted(f"{each.name}/" for each in folder.iterdir() if each.is_dir())]
+    places = (base + pattern.format(sigma=sigma) for pattern in patterns for base in below)
+    return next((place for place in places if (folder / place).is_file()), None)
+
+
+def jobs(plan: RobustnessPlan) -> list[Job]:
+    """All jobs of a plan."""
+    networks = list(planned_networks(plan))
+    if not networks:
+        what = "no log of its rows is in that folder" if "logs" in plan.given else "its rows are in logs only"
+        needed = "; ".join(plan.needs.values())
+        raise InputError(f"{plan.name}: {what}", argument="logs", remedy=f"bring {needed}" if needed else None)
+    found = [each.measured for each in networks]
+    if plan.layout == "orders":
+        found += [job for _, job in _order_jobs(plan, networks)]
+    if plan.layout in ("gradients", "gradients by p_A"):
+        found += [_gradient_job(plan, each) for each in networks]
+    return found
+
+
+def _order_jobs(plan: RobustnessPlan, networks: Sequence[PlannedNetwork]) -> Iterator[tuple[str, Job]]:
+    at = {(each.row, each.sigma): each for each in reversed(networks)}
+    for sigma, better, worse in plan.orders:
+        pair = [at.get((name, sigma)) for name in (better, worse)]
+        if None not in pair:
+            both = [each for each in pair if each is not None]
+            told = f"{sigma}{OF_GROUP}{better} over {worse}"
+            arguments = {"sources": [each.source for each in both], "sigma": sigma, "alpha": plan.alpha}
+            yield told, Job("robustness.order", told, arguments, tuple(each.measured for each in both))
+
+
+def _gradient_job(plan: RobustnessPlan, network: PlannedNetwork) -> Job:
+    if network.trained is None:
+        raise InputError(f"{plan.name}: gradients need networks, and a log has none; leave the logs out")
+    arguments = {"data": plan.data.name, "limit": plan.data.train, "recipe": network.recipe.to_dict()}
+    arguments |= {"model": network.trained.fingerprint, "samples": plan.gradients}
+    return Job("robustness.gradients", f"gradients of {network.measured.name}", arguments, (network.trained,))
+
+
+def _open_votes(context: JobContext, source: Mapping[str, Any], sigma: float, alpha: float) -> tuple[Any, Any]:
+    """The votes of a run or log, and radii as certified or printed."""
+    import warnings
+
+    from certcal.lab.logs import LogWarning, read_log
+    from certcal.smoothing import open_run
+    from certcal.smoothing.robustness import VoteRecord
+
+    if "run" in source:
+        folder = context.folder_of(source["run"]) / context.result_of(source["run"])["run"]
+        record = VoteRecord.from_counts(open_run(folder).counts())
+        return record, record.radii(alpha)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LogWarning)  # the level that is used is in the result
+        log = read_log(Path(context.given["logs"], source["log"]), sigma=sigma, n=source["draws"], alpha=alpha)
+    return log.record(), log.radii
+
+
+def measure(
+    context: JobContext,
+    *,
+    source: Mapping[str, Any],
+    sigma: float,
+    alpha: float,
+    radii: Sequence[float],
+    at: Sequence[float],
+    budgets: Sequence[Sequence[Any]],
+) -> dict[str, Any]:
+    """Average certified radius, certified accuracy, and the distribution of p_A, of a run or log."""
+    from certcal.smoothing.robustness import PaDistribution, average_certified_radius, certified_accuracy
+
+    record, certified = _open_votes(context, source, sigma, alpha)
+    seen = PaDistribution.of(record)
+    converted = [seen.certified_accuracy(radii, n=int(n), alpha=level) for n, level in budgets]
+    curve = seen.curve()
+    return {
+        "samples": len(record),
+        "average": average_certified_radius(certified, record.correct).value,
+        "accuracy": list(certified_accuracy(certified, record.correct, radii).values) if radii else [],
+        "survival": seen.survival(at)[0].tolist(),
+        "budgets": [{"p": each.p.tolist(), "accuracy": each.lower.tolist()} for each in converted],
+        "curve": {"p": curve.p.tolist(), "share": curve.lower.tolist()},
+    }
+
+
+def order(context: JobContext, *, sources: Sequence[Mapping[str, Any]], sigma: float, alpha: float) -> dict[str, Any]:
+    """Whether the first of two runs or logs is above the second at every p_A, and where it is not."""
+    from certcal.lab.logs import dominance
+    from certcal.smoothing.robustness import PaDistribution
+
+    names = ("first", "second")
+    seen = [
+        PaDistribution.of(_open_votes(context, source, sigma, alpha)[0], name)
+        for source, name in zip(sources, names, strict=True)
+    ]
+    found = dominance(*seen)
+    lost = [each for each in found.stretches if each.ahead == "second"]
+    return {"verdict": found.verdict, "lost": [[each.start, each.stop] for each in lost]}
+
+
+def gradients(
+    context: JobContext, *, data: str, limit: int | None, recipe: Mapping[str, Any], model: str, samples: int
+) -> dict[str, Any]:
+    """Gradient norms of easy and hard training inputs, and their quartiles by p_A, as trained and as drawn."""
+    from certcal.data import open_inputs
+    from certcal.lab.plans.gradient_norms import gradient_norms
+    from certcal.lab.training import Recipe
+    from certcal.models.networks import load_weights
+
+    inputs = open_inputs(context.source_of(data), split="train").inputs
+    inputs = inputs if limit is None else inputs.subset(limit=min(limit, len(inputs)))
+    chosen = Recipe.from_dict({**recipe, "milestones": tuple(recipe["milestones"])})
+    network = load_weights(context.folder_of(model) / context.result_of(model)["file"])
+    found = gradient_norms(network, inputs, chosen, samples=samples, device=context.device)
+    ways = {"as trained": found, **({} if found.before is None else {"before the attack": found.before})}
+    return {
+        "easy": found.easy.mean,
+        "hard": found.hard.mean,
+        "ratio": found.ratio,
+        "bins": {
+            name: [[box.low, box.high, box.count, box.quantiles and list(box.quantiles)] for box in each.bins]
+            for name, each in ways.items()
+        },
+    }
+
+
+def outcome(plan: RobustnessPlan, found: Mapping[str, Any]) -> Outcome:
+    """The tables and charts of a plan's layout."""
+    networks = list(planned_networks(plan))
+    several: dict[str, list[Any]] = {}
+    for each in networks:
+        if each.measured.fingerprint in found:
+            several.setdefault(_label(plan, each), []).append(found[each.measured.fingerprint])
+    layouts = {
+        "accuracy": lambda: _accuracy(plan, several),
+        "spread": lambda: _spread(plan, several),
+        "curves": lambda: Outcome([], _charts("Certified accuracy", "radius", _accuracy_curves(plan, several))),
+        "distribution": lambda: _distribution(plan, several),
+        "from curve": lambda: _from_curve(plan, networks, found),
+        "budgets": lambda: _other_budgets(plan, several),
+        "orders": lambda: _orders(plan, networks, found),
+        "gradients": lambda: _gradients(plan, networks, found),
+        "gradients by p_A": lambda: _gradients_by_p_a(plan, networks, found),
+        "kept": lambda: _kept(plan, networks, found),
+        "recovered": lambda: _recovered(plan, several),
+    }
+    if plan.layout not in layouts:
+        raise InputError(f"{plan.name}: layout is {plan.layout!r}; give one of {', '.join(layouts)}")
+    return layouts[plan.layout]()
+
+
+def _label(plan: RobustnessPlan, network: PlannedNetwork) -> str:
+    return f"{network.sigma}{OF_GROUP}{network.row}" if plan.grouped else network.row
+
+
+def _table(
+    plan: RobustnessPlan, columns: Sequence[str], rows: Mapping[str, Sequence[Number]], digits: int | Sequence[int] = 3
+) -> OurTable:
+    printed = plan.published.get("table")
+    return OurTable("table", columns, rows, "" if printed is None else printed.corner, digits)
+
+
+def _columns(plan: RobustnessPlan) -> list[str]:
+    return [ACR, *(f"{radius:.2f}" if any(4 * r % 2 for r in plan.radii) else f"{radius:.1f}" for radius in plan.radii)]
+
+
+def _values(result: Mapping[str, Any]) -> list[float]:
+    return [result["average"], *(100 * value for value in result["accuracy"])]
+
+
+def _accuracy(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
+    rows = {name: [fmean(v) for v in zip(*map(_values, own), strict=True)] for name, own in several.items()}
+    counts = sorted({each["samples"] for own in several.values() for each in own})
+    notes = [f"Certified on {' or '.join(f'{count:,}' for count in counts)} inputs."] if counts else []
+    notes += _agreement(plan, rows)
+    charts = _charts("Certified accuracy", "radius", _accuracy_curves(plan, several))
+    return Outcome([_table(plan, _columns(plan), rows, [3, *[1] * len(plan.radii)])], charts, notes)
+
+
+def _agreement(plan: RobustnessPlan, rows: Mapping[str, Sequence[float]]) -> list[str]:
+    """How many printed rows come out to the last printed digit, if they should."""
+    printed = plan.published["table"].rows if plan.as_printed and "table" in plan.published else {}
+    units = [0.001, *[0.1] * len(plan.radii)]
+    wrong = [
+        sum(abs(float(a) - b) > 0.501 * unit for a, b, unit in zip(cells, rows[name], units, strict=True))
+        for name, cells in printed.items()
+        if name in rows
+    ]
+    if not wrong:
+        return []
+    exact, almost = wrong.count(0), wrong.count(1)
+    return [f"{exact} of {len(wrong)} rows come out to the last printed digit, and {almost} more but for one number."]
+
+
+def _spread(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
+    rows: dict[str, list[Number]] = {}
+    for name, own in several.items():
+        columns = list(zip(*map(_values, own), strict=True))
+        sigma = name.partition(OF_GROUP)[0]
+        rows[f"{sigma}{OF_GROUP}mean"] = [fmean(each) for each in columns]
+        rows[f"{sigma}{OF_GROUP}standard deviation"] = [stdev(each) if len(each) > 1 else MISSING for each in columns]
+    return Outcome([_table(plan, _columns(plan), rows, [4, *[2] * len(plan.radii)])])
+
+
+def _percents(shares: Sequence[float]) -> list[float]:
+    return [100 * share for share in shares]
+
+
+def _accuracy_curves(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> dict[str, Curve]:
+    return {name: (plan.radii, _percents(own[0]["accuracy"])) for name, own in several.items()}
+
+
+def _distribution(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
+    rows = {name: [fmean(v) for v in zip(*(r["survival"] for r in own), strict=True)] for name, own in several.items()}
+    first = {name: own[0]["curve"] for name, own in several.items()}
+    shown = _charts("P(p_A ≥ p)", "p", {name: (each["p"], _percents(each["share"])) for name, each in first.items()})
+    return Outcome([_table(plan, [f"{p:g}" for p in plan.at], rows)] if plan.at else [], shown)
+
+
+def _other_budgets(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
+    rows: dict[str, list[Number]] = {}
+    charts: list[Any] = []
+    for place, (n, alpha) in enumerate(plan.budgets):
+        for name, own in several.items():
+            found = own[0]["budgets"][place]
+            for radius, p, accuracy in zip(plan.radii, found["p"], found["accuracy"], strict=True):
+                rows[f"{name}, R = {radius:g}"] = [p if p <= 1 else MISSING, accuracy]
+        title = f"Certified accuracy with {n:,} noise samples at level {alpha:g}"
+        curves = {name: own[0]["budgets"][place]["accuracy"] for name, own in several.items()}
+        charts += _charts(title, "radius", {name: (plan.radii, _percents(each)) for name, each in curves.items()})
+    return Outcome([_table(plan, ["p_A needed", "certified accuracy"], rows)], charts)
+
+
+def _from_curve(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
+    """P(p_A >= p) from certified accuracy at the radii alone, as far as that goes, and from the votes."""
+    from certcal.smoothing.robustness import from_curve
+
+    rows: dict[str, list[Number]] = {}
+    for each in networks:
+        if (result := found.get(each.measured.fingerprint)) is not None:
+            draws = plan.draws if "log" in each.source else plan.sample.n
+            points = from_curve(plan.radii, result["accuracy"], sigma=each.sigma, n=draws, alpha=plan.alpha)
+            low, high = points.survival(plan.at)
+            told = zip(low, high, result["survival"], strict=True)
+            rows[_label(plan, each)] = [f"{a:.3f} to {b:.3f}; {votes:.3f}" for a, b, votes in told]
+    note = "From certified accuracy at the radii, lowest to highest that it allows; and from the votes."
+    return Outcome([_table(plan, [f"{p:g}" for p in plan.at], rows)], [], [note])
+
+
+def _orders(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
+    words = {"first": "holds", "unclear": "open where radii are rounded", "equal": "the same", "second": "the other"}
+    rows: dict[str, list[Number]] = {}
+    for name, job in _order_jobs(plan, networks):
+        if job.fingerprint in found:
+            result = found[job.fingerprint]
+            lost = result["lost"]
+            where = f"below at p from {lost[0][0]:.4g} to {lost[-1][1]:.4g}" if lost else ""
+            rows[name] = [words.get(result["verdict"], where)]
+    holds = sum(row[0] == words["first"] for row in rows.values())
+    return Outcome(
+        [_table(plan, ["at every p_A ≥ 0.5"], rows)], [], [f"{holds} of {len(rows)} orders hold at every p_A."]
+    )
+
+
+def _gradients(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
+    rows: dict[str, list[Number]] = {}
+    for each in networks:
+        result, measured = found.get(_gradient_job(plan, each).fingerprint), found.get(each.measured.fingerprint)
+        if result and measured:
+            rows[_label(plan, each)] = [measured["average"], *(result[name] for name in ("easy", "hard", "ratio"))]
+    return Outcome([_table(plan, [ACR, "easy", "hard", "easy / hard"], rows, 2)])
+
+
+def _gradients_by_p_a(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
+    """Figure 5: median norm by tenths of p_A, before and after the noise is attacked."""
+    tables: list[OurTable] = []
+    for each in networks:
+        bins = found.get(_gradient_job(plan, each).fingerprint, {}).get("bins", {})
+        rows: dict[str, list[Number]] = {}
+        for name, boxes in bins.items():
+            for low, high, count, quantiles in boxes:
+                quartiles: list[Number] = list(quantiles[1:4]) if quantiles else [MISSING] * 3
+                rows[f"{name}{OF_GROUP}p_A {low:g} to {high:g}"] = [count, *quartiles]
+        tables.append(OurTable(_label(plan, each), ["inputs", "25 %", "median", "75 %"], rows, "noise, p_A", 3))
+    return Outcome(tables)
+
+
+def _kept(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
+    rows: dict[str, list[Number]] = {}
+    for each in networks:
+        kept = None if each.trained is None else found.get(each.trained.fingerprint, {}).get("kept")
+        rows[str(each.sigma)] = [MISSING if kept is None else 100 * kept]
+    return Outcome([_table(plan, ["kept"], rows, 0)])
+
+
+def _recovered(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
+    """How much of the best average certified radius' advance over the first row's the last row has."""
+    rows: dict[str, list[Number]] = {}
+    for sigma in plan.sigmas:
+        at = {
+            name.partition(OF_GROUP)[2]: own[0]["average"]
+            for name, own in several.items()
+            if name.startswith(f"{sigma}{OF_GROUP}")
+        }
+        first, last = (at.get(plan.rows[place].name) for place in (0, -1))
+        others = [value for name, value in at.items() if name != plan.rows[-1].name]
+        gap = max(others, default=0.0) - (first or 0.0)
+        rows[str(sigma)] = [MISSING if first is None or last is None or gap <= 0 else 100 * (last - first) / gap]
+    return Outcome([_table(plan, ["recovered"], rows, 1)])
+
+
+def _charts(title: str, across: str, curves: Mapping[str, Curve]) -> list[Any]:
+    """One chart per noise level, or one of all rows."""
+    from certcal.report.charts import Axis, Chart, Line, Panel, ticks
+
+    groups: dict[str, list[tuple[str, Curve]]] = {}
+    for name, curve in curves.items():
+        sigma, _, row = name.rpartition(OF_GROUP)
+        groups.setdefault(sigma, []).append((row, curve))
+    made: list[Any] = []
+    for sigma, rows in groups.items():
+        low, high = min(x[0] for _, (x, _) in rows), max(x[-1] for _, (x, _) in rows)
+        lines = [Line(x, y, look, name, markers=False) for look, (name, (x, y)) in enumerate(rows)]
+        panel = Panel(Axis(low, high, ticks(low, high), across), Axis(0.0, 100.0, ticks(0, 100), "%"), lines)
+        made.append(Chart(f"{title}, σ = {sigma}" if sigma else title, "", [panel]))
+    return made
