@@ -18,6 +18,7 @@ from certcal.lab.plans.certified_layouts import (
     comparable,
     every_baseline,
 )
+from certcal.lab.plans.jobs import JobContext, JobTask
 from certcal.lab.plans.plan import open_plan, plan_names
 from tests.smoothing.drawing import draw
 
@@ -165,3 +166,35 @@ def test_runs_of_different_samples_are_not_ranked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="different samples"):
         outcome(plan, results)
     assert set(LAYOUTS) >= {"best", "baselines", "changes", "correlations"}
+
+
+def test_published_checkpoints_are_sampled_and_fine_tuned_instead_of_training(tmp_path: Path) -> None:
+    import torch
+
+    from certcal.models.networks import by_name
+
+    folder = tmp_path / "checkpoints"
+    weights = folder / open_plan("cc-table2").baselines[0].checkpoint
+    weights.parent.mkdir(parents=True)
+    torch.save({"state_dict": by_name("resnet20-cifar", (1, 8, 8), 10).state_dict()}, weights)
+    first = {"sigma": 0.25, "epsilon": 1.0, "radii": [0.05], "checkpoint": str(weights.relative_to(folder))}
+    changes: dict[str, Any] = {**_DIGITS, "network.name": "resnet20-cifar", "radii": [0.05], "data.train": 64}
+    changes["baselines"] = [first, {**first, "checkpoint": "missing.pth.tar"}]
+    changes |= {"sample.n": 100, "sample.images": 2, "methods": [{"row": "Brier-ACT", "method": "brier-act"}]}
+    found = certcal.reproduce(
+        "cc-table2",
+        changes=changes,
+        scale=1e-6,
+        out=tmp_path / "out",
+        checkpoints=str(folder),
+        device="cpu",
+        progress=False,
+    )
+    assert {each.work: each.jobs for each in found.cost} == {"sample": 4, "train": 2, "certify": 4}
+    assert found.done == 5
+    assert all("missing.pth.tar: there is no such checkpoint" in each for each in found.failures)
+
+
+def test_each_worker_has_a_device_of_its_own(tmp_path: Path) -> None:
+    task = JobTask(JobContext(tmp_path), ["cuda:0", "cuda:1"])
+    assert [task.placed(number).context.device for number in range(3)] == ["cuda:0", "cuda:1", "cuda:0"]

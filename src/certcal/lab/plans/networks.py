@@ -13,7 +13,7 @@ from certcal._base.checks import InputError
 from certcal.lab.plans.jobs import Job, JobContext, Passes
 
 # Bytes of one sample's line in a run.
-_RUN_BYTES = 600
+_RUN_BYTES = 700
 
 
 @dataclass(frozen=True)
