@@ -106,7 +106,7 @@ class CertifyPart(Struct, frozen=True, forbid_unknown_fields=True):
     accounting: Literal["ledger", "published"] = "published"
     alpha: Positive = 0.001
     bins: int = 15
-    solvers: list[Literal["admm", "admm-grid", "dece", "brier-confidences"]] = []
+    solvers: list[Literal["admm", "admm-grid", "dece", "brier-confidences", "recalibrated"]] = []
     steps: Annotated[int, Meta(ge=1), Floor(20)] = 3000
     most: Annotated[int | None, Floor(200)] = None
     """Number of certified samples that are looked at, the first ones."""
@@ -190,7 +190,9 @@ def planned_models(plan: CertifiedPlan) -> list[PlannedModel]:
 def _recipe(
     recipe: Callable[..., Any], method: str, part: RecipePart, changes: Mapping[str, Any], *, fine_tune: bool
 ) -> Any:
-    whole = {name: int(value) if name in ("attack_steps", "batch") else value for name, value in changes.items()}
+    whole = {
+        name: int(value) if name in ("attack_steps", "batch", "seed") else value for name, value in changes.items()
+    }
     given = {"epochs": part.epochs, **part.set, **whole}
     return recipe(method, fine_tune=fine_tune, preset=part.preset, **given)
 

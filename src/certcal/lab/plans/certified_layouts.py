@@ -11,6 +11,7 @@ import numpy as np
 
 from certcal._base.text import capital, counted
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.paired import paired_over_seeds
 from certcal.report.charts import MOST_SERIES, Chart, Heatmap, Mark, Panel, Points, Segments, covering, curves
 
 if TYPE_CHECKING:
@@ -269,4 +270,5 @@ LAYOUTS: Mapping[str, Callable[[Any, Sequence[CertifiedNetwork]], Outcome]] = {
     "widths": _curves("width", "mean width of the intervals"),
     "solvers": solvers,
     "correlations": correlations_by_radius,
+    "paired": paired_over_seeds,
 }
