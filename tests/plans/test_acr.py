@@ -105,6 +105,16 @@ def test_every_plan_trains_at_the_smallest_scale(name: str, out: Path) -> None:
     assert found.tables or found.charts
 
 
+def test_curves_of_p_a_begin_at_0_where_all_votes_are_known_and_at_a_half_in_logs(logs: Path, out: Path) -> None:
+    trained = certcal.reproduce("acr-figure3", changes=TINY, scale=1e-6, out=out, device="cpu")
+    read = certcal.reproduce("acr-figure3", logs=str(logs), out=out)
+    for found, low in ((trained, 0.0), (read, 0.5)):
+        line = found.charts[0].panels[0].marks[0]
+        assert line.x[0] == low
+        assert line.y[0] == 100.0
+        assert np.all(np.diff(line.y) <= 0)
+
+
 def test_plans_that_call_a_network_differently_train_it_once(out: Path) -> None:
     settings: dict[str, Any] = {"changes": {**TINY, "rows": None}, "scale": 1e-6, "out": out, "device": "cpu"}
     rows = [[{"name": name, "method": "gaussian"}] for name in ("one", "another")]

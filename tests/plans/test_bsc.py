@@ -96,7 +96,7 @@ def test_measurements_that_a_notebook_prints_are_correlated(data: Path, tmp_path
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="needs the six tables that the authors released"):
+    with pytest.raises(InputError, match="needs the six released tables"):
         certcal.reproduce("bsc-figure2", out=tmp_path)
     with pytest.raises(InputError, match=r"cifar10_tss\.csv: there is no such file"):
         certcal.reproduce("bsc-figure4b", data=str(tmp_path), out=tmp_path)

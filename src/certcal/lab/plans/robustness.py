@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
+import numpy as np
 from msgspec import Meta, Struct, field
 
 from certcal._base.checks import InputError
@@ -22,6 +23,8 @@ from certcal.lab.plans.plan import OF_GROUP, Floor, PaperPlan
 Curve: TypeAlias = tuple[Sequence[float], Sequence[float]]
 
 ACR = "ACR"
+# Of a curve from p = 0 to 1, which runs have and logs, which do not say who got the other votes, have not.
+_POINTS = 201
 
 
 class SharedRecipePart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -171,8 +174,8 @@ def _gradient_job(plan: RobustnessPlan, network: PlannedNetwork) -> Job:
     return Job("robustness.gradients", f"gradients of {network.measured.name}", arguments, (network.trained,))
 
 
-def _open_votes(context: JobContext, source: Mapping[str, Any], sigma: float, alpha: float) -> tuple[Any, Any]:
-    """The votes of a run or log, and radii as certified or printed."""
+def _open_votes(context: JobContext, source: Mapping[str, Any], sigma: float, alpha: float) -> tuple[Any, Any, Any]:
+    """The votes of a run or log, radii as certified or printed, and of a run the share of votes for each label."""
     import warnings
 
     from certcal.lab.logs import LogWarning, read_log
@@ -181,12 +184,14 @@ def _open_votes(context: JobContext, source: Mapping[str, Any], sigma: float, al
 
     if "run" in source:
         folder = context.folder_of(source["run"]) / context.result_of(source["run"])["run"]
-        record = VoteRecord.from_counts(open_run(folder).counts())
-        return record, record.radii(alpha)
+        run = open_run(folder)
+        record = VoteRecord.from_counts(run.counts())
+        votes = run.class_votes().toarray()[np.arange(len(record)), record.label]
+        return record, record.radii(alpha), votes / record.draws
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LogWarning)  # the level that is used is in the result
         log = read_log(Path(context.given["logs"], source["log"]), sigma=sigma, n=source["draws"], alpha=alpha)
-    return log.record(), log.radii
+    return log.record(), log.radii, None
 
 
 def measure(
@@ -202,17 +207,21 @@ def measure(
     """Average certified radius, certified accuracy, and the distribution of p_A, of a run or log."""
     from certcal.smoothing.robustness import PaDistribution, average_certified_radius, certified_accuracy
 
-    record, certified = _open_votes(context, source, sigma, alpha)
+    record, certified, label = _open_votes(context, source, sigma, alpha)
     seen = PaDistribution.of(record)
     converted = [seen.certified_accuracy(radii, n=int(n), alpha=level) for n, level in budgets]
     curve = seen.curve()
+    steps = {"p": curve.p.tolist(), "share": curve.lower.tolist()}
+    if label is not None:
+        p = np.linspace(0, 1, _POINTS)
+        steps = {"p": p.tolist(), "share": np.mean(label >= p[:, None], axis=1).tolist()}
     return {
         "samples": len(record),
         "average": average_certified_radius(certified, record.correct).value,
         "accuracy": list(certified_accuracy(certified, record.correct, radii).values) if radii else [],
         "survival": seen.survival(at)[0].tolist(),
         "budgets": [{"p": each.p.tolist(), "accuracy": each.lower.tolist()} for each in converted],
-        "curve": {"p": curve.p.tolist(), "share": curve.lower.tolist()},
+        "curve": steps,
     }
 
 
