@@ -313,7 +313,8 @@ def reproduce(
     probe
         Seconds for which a dry run tries each network to know its speed; 0 for none.
     workers, engine
-        Processes on this machine, or where jobs run instead; see :mod:`certcal.engines`.
+        Processes on this machine, or where jobs run instead, with workers that see ``out`` and the data; see
+        :mod:`certcal.engines`.
     progress
         Whether to show how far the work is; or a function or an object that is told.
 

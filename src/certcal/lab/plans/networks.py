@@ -107,6 +107,22 @@ def _weights(context: JobContext, source: Any) -> Path:
     return context.folder_of(source) / context.result_of(source)["file"]
 
 
+def _model_and_data(
+    context: JobContext, network: Mapping[str, Any], model: Any, data: str, images: int, every: int = 1
+) -> dict[str, Any]:
+    """The network with its weights, and the first test inputs, as verbs take them."""
+    from certcal.data import open_inputs
+
+    inputs = open_inputs(context.source_of(data), split="test", every=every, **_PREPARED.get(data, {})).inputs
+    weights = _weights(context, model)
+    alone = weights.name == "model.safetensors"  # which says what network it is of
+    return {
+        "model": str(weights) if alone else network["name"],
+        "weights": None if alone else weights,
+        "data": inputs.subset(limit=min(images, len(inputs))),
+    }
+
+
 def train(
     context: JobContext, *, data: str, limit: int | None, network: Mapping[str, Any], recipe: Any, start: Any
 ) -> dict[str, Any]:
@@ -149,16 +165,10 @@ def sample(
     seed: int,
 ) -> dict[str, Any]:
     """Sample noise around inputs, or go on sampling it."""
-    from certcal.data import open_inputs
     from certcal.verbs.sample import sample as verb
 
-    inputs = open_inputs(context.source_of(data), split="test", every=every, **_PREPARED.get(data, {})).inputs
-    weights = _weights(context, model)
-    alone = weights.name == "model.safetensors"  # which says what network it is of
     run = verb(
-        str(weights) if alone else network["name"],
-        inputs.subset(limit=min(images, len(inputs))),
-        weights=None if alone else weights,
+        **_model_and_data(context, network, model, data, images, every),
         sigma=sigma,
         n=n,
         n0=n0,
@@ -182,16 +192,10 @@ def attack(
     steps: int,
 ) -> list[dict[str, Any]]:
     """Calibration of a network without and under attacks that keep its labels; distances are in 255ths, ℓ∞."""
-    from certcal.data import open_inputs
     from certcal.verbs.attack import attack as verb
 
-    inputs = open_inputs(context.source_of(data), split="test", **_PREPARED.get(data, {})).inputs
-    weights = _weights(context, model)
-    alone = weights.name == "model.safetensors"
     found = verb(
-        str(weights) if alone else network["name"],
-        inputs.subset(limit=min(images, len(inputs))),
-        weights=None if alone else weights,
+        **_model_and_data(context, network, model, data, images),
         epsilon=[each / 255 for each in epsilons],
         attacks=[*attacks],
         steps=steps,
