@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import savemat
 
+import certcal
 from certcal import InputError
 from certcal.data import fashion_mnist, image_files, read_idx, read_inputs, read_split
 from tests.data.idx_files import CODES, idx, write_clothes
@@ -187,6 +189,23 @@ def test_images_and_classes_come_back_by_part_in_the_order_of_the_files(tmp_path
         read_inputs(tmp_path)
 
 
+def test_every_verb_reads_the_folder_or_the_one_around_it(tmp_path):
+    (tmp_path / "cifar-10-batches-bin").mkdir()
+    _, classes = write_cifar(tmp_path / "cifar-10-batches-bin", TEN)["test"]
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10)).eval()
+    asked = {"outputs": "logits", "progress": False}
+    for folder in (tmp_path, tmp_path / "cifar-10-batches-bin"):
+        run = certcal.sample(
+            network, folder, sigma=0.5, n=20, n0=5, batch=10, out=tmp_path / f"run-{folder.name}", **asked
+        )
+        assert run.counts().label.tolist() == classes.tolist()
+        assert (run.manifest.data.split, run.manifest.data.range) == ("test", (0.0, 1.0))
+        found = certcal.attack(network, folder, epsilon=8 / 255, attacks="one-step", split="train", **asked)
+        assert (found.n, found.conventions["box"]) == (15, [0.0, 1.0])
+        assert certcal.predict(network, folder, outputs="logits").labels.tolist() == classes.tolist()
+        assert len(read_split(folder).train) == 15
+
+
 def record(label: int, length: int = 3073) -> bytes:
     return bytes([label]) + bytes(length - 1)
 
@@ -232,6 +251,10 @@ def test_files_that_do_not_fit_into_memory_are_refused(tmp_path, monkeypatch):
     [(["data_batch_1", "test_batch", "batches.meta"], "cifar-10"), (["train", "test", "meta"], "cifar-100")],
 )
 def test_the_version_for_python_is_never_unpickled(tmp_path, names, title):
+    around = tmp_path / "around"
+    (around / {"cifar-10": "cifar-10-batches-py", "cifar-100": "cifar-100-python"}[title]).mkdir(parents=True)
+    with pytest.raises(InputError, match=f"never loaded; get the binary version, {title}-binary.tar.gz"):
+        read_inputs(around)
     for name in names:
         (tmp_path / name).write_bytes(b"cbuiltins\nexit\n(tR.")
     with pytest.raises(InputError, match=f"are pickles, which can run code .*; get the binary version, {title}-binary"):

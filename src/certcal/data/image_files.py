@@ -198,6 +198,7 @@ class _Cifar:
     files: dict[Part, tuple[str, ...]]
     classes: tuple[int, ...]
     pickles: tuple[str, ...]
+    folders: tuple[str, str]
 
     @property
     def record(self) -> int:
@@ -210,14 +211,24 @@ _CIFARS = (
         {"train": tuple(f"data_batch_{k}.bin" for k in range(1, 6)), "test": ("test_batch.bin",)},
         (10,),
         ("data_batch_1", "test_batch"),
+        ("cifar-10-batches-bin", "cifar-10-batches-py"),
     ),
-    _Cifar("CIFAR-100", {"train": ("train.bin",), "test": ("test.bin",)}, (20, 100), ("train", "test", "meta")),
+    _Cifar(
+        "CIFAR-100",
+        {"train": ("train.bin",), "test": ("test.bin",)},
+        (20, 100),
+        ("train", "test", "meta"),
+        ("cifar-100-binary", "cifar-100-python"),
+    ),
 )
 
 
 def cifar_parts(folder: Path) -> Readers:
-    """How to read the parts of a folder of CIFAR's binary files; nothing where there are none."""
+    """How to read the parts of a folder of CIFAR's binary files, or of the one around it; nothing where none are."""
     for layout in _CIFARS:
+        binary, python = (folder / name for name in layout.folders)
+        if binary.is_dir():
+            return cifar_parts(binary)
         readers: Readers = {
             part: partial(_read_cifar, folder, layout, part)
             for part in PARTS
@@ -225,7 +236,7 @@ def cifar_parts(folder: Path) -> Readers:
         }
         if readers:
             return readers
-        if all((folder / name).is_file() for name in layout.pickles):
+        if python.is_dir() or all((folder / name).is_file() for name in layout.pickles):
             raise InputError(
                 f"{folder}: the files of {layout.title} for Python are pickles, which can run code and are never "
                 f"loaded; get the binary version, {layout.title.lower()}-binary.tar.gz"
