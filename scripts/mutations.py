@@ -534,7 +534,7 @@ MUTATIONS = (
         "_kernels/counting.py",
         "np.floor(confidence * units)",
         "np.ceil(confidence * units)",
-        "tests/smoothing/test_sampler.py::test_probabilities_are_counted_as_the_slow_twin_does",
+        "tests/smoothing/test_sampler.py::test_a_confidence_on_a_threshold_is_at_least_that_threshold",
     ),
     mutation(
         "parts: what another part is writing is removed as a leftover",
