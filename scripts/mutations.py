@@ -908,8 +908,8 @@ MUTATIONS = (
     mutation(
         "Lipschitz, published: nine tenths of the deviation of a bucket's mean",
         "bounds/_lipschitz.py",
-        "np.sqrt(log / (2 * np.maximum(number, 1)))",
-        "0.9 * np.sqrt(log / (2 * np.maximum(number, 1)))",
+        "deviation = np.sqrt(2 * mean * (1 - mean) * rate)",
+        "deviation = 0.9 * np.sqrt(2 * mean * (1 - mean) * rate)",
         "tests/bounds/test_lipschitz.py::"
         "test_with_a_tenth_less_of_the_bucket_means_deviation_the_published_form_fails_too_often",
     ),

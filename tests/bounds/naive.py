@@ -76,11 +76,12 @@ def lipschitz_bucketing(
     """The terms of one partition and one split, sample by sample."""
     buckets = [[i for i, score in enumerate(s) if a <= score < b or score == b == 1.0] for a, b in pairwise(edges)]
     number = [sum(1 for i in bucket if training[i]) for bucket in buckets]
-    log = math.log(2 * sum(1 for each in number if each) / (delta / 3))
+    log = math.log(3 * sum(1 for each in number if each) / (delta / 3))
     gaps, errors, every = [], [], []
     for bucket, n, (a, b) in zip(buckets, number, pairwise(edges), strict=True):
         mean = math.fsum(y[i] for i in bucket if training[i]) / n if n else 0.5
-        error = min(1.0, slope * (b - a) + math.sqrt(log / (2 * n))) if n else 0.5
+        deviation = math.sqrt(2 * mean * (1 - mean) * log / n) + 3 * log / n if n else 0.0
+        error = min(1.0, slope * (b - a) + deviation) if n else 0.5
         held = [i for i in bucket if not training[i]]
         gaps += [abs(s[i] - mean) for i in held]
         errors += [error for _ in held]

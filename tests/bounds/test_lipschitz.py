@@ -271,13 +271,13 @@ def test_a_shift_moves_the_inner_edges_by_a_share_of_a_bucket_and_leaves_the_end
 
 def test_with_a_tenth_less_of_the_bucket_means_deviation_the_published_form_fails_too_often() -> None:
     # All scores are 0, η is ½, and validation is without end: the bound is mean + deviation, and the mean binomial.
-    n, delta = 20_000, 3e-12
+    n, delta = 20_000_000, 3e-12
     part = delta / 3
 
     def log_rate(share: float) -> float:
         def total(heads: int) -> float:
             nothing = np.zeros(CELLS)
-            every = [np.append(0.0, nothing + size) for size in (n, heads, 1e9, 0.0, 0.0)]
+            every = [np.append(0.0, nothing + size) for size in (n, heads, 1e8, 0.0, 0.0)]
             terms = BucketedSplit(*every).terms(bucket_cells(1, 0), 1e-9, delta)
             return terms["surrogate gap"] + share * terms["bucketing error"] + terms["validation of the gap"]
 
