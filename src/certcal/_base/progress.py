@@ -99,7 +99,7 @@ def _reporter(progress: Any) -> Progress:
         return SILENT
     if isinstance(progress, Progress):
         return progress
-    if callable(progress):
+    if callable(progress) and not isinstance(progress, type):
         return _Called(progress)
     raise InputError(
         f"{shortened(progress)} cannot be told how far the work is",
