@@ -198,3 +198,9 @@ def test_published_checkpoints_are_sampled_and_fine_tuned_instead_of_training(tm
 def test_each_worker_has_a_device_of_its_own(tmp_path: Path) -> None:
     task = JobTask(JobContext(tmp_path), ["cuda:0", "cuda:1"])
     assert [task.placed(number).context.device for number in range(3)] == ["cuda:0", "cuda:1", "cuda:0"]
+
+
+def test_the_worked_example_comes_out_as_printed(tmp_path: Path) -> None:
+    found = certcal.reproduce("cc-table3", out=tmp_path, progress=False)
+    assert found.answer() == ["Every number comes out as printed."]
+    assert found.tables[1].cell("largest", "calibration error").ours == pytest.approx(0.9)

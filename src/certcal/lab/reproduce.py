@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MARKUP = (".md", ".tex")
 _PART = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+_AS_PRINTED = 5e-5  # of a difference that no printed digit shows
 _NOT_THE_PAPERS = "These are not the paper's numbers: {why}. Order and pattern can be compared, differences cannot."
 
 
@@ -136,6 +137,8 @@ class Reproduction(Result):
         )
         if largest is None:
             return [*said, "Nothing is printed as a number that this could be compared with."]
+        if abs(largest.difference or 0.0) < _AS_PRINTED:
+            return [*said, "Every number comes out as printed."]
         where = f"{largest.row.replace(OF_GROUP, ', ')} at {largest.column}"
         return [*said, f"The largest difference from the printed numbers is {largest.difference:+.2f}, {where}."]
 
