@@ -14,6 +14,7 @@ import contextlib
 import importlib
 import inspect
 import io
+import math
 import os
 import re
 import shlex
@@ -149,6 +150,7 @@ def run_command(command: str, folder: Path) -> Ran:
         mock.patch.dict(os.environ, surroundings),
         mock.patch.object(sys, "argv", ["certcal", *arguments]),
         mock.patch("certcal.cli._say_that_it_compiles"),  # whether it does depends on what ran before
+        mock.patch("certcal._base.waiting.APART_SECONDS", math.inf),  # and how long it takes on what runs beside it
         contextlib.redirect_stdout(terminal),
         contextlib.redirect_stderr(terminal),
         pytest.raises(SystemExit) as leaving,
