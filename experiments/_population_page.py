@@ -65,26 +65,15 @@ def _range(values: Any) -> str:
     return f"{middle:.1f} ({low:.1f} to {high:.1f})"
 
 
-def findings(answer: Answer, datasets: Sequence[str]) -> str:
-    """The numbers of an answer: a column per data set where they are of one each."""
-    names: dict[str, dict[str, Finding]] = {}
-    others: list[Finding] = []
+def findings(answer: Answer, datasets: Sequence[str], *where: str) -> list[list[str]]:
+    """The numbers of an answer as rows: a column per data set where they are of one each."""
+    names: dict[str, dict[str, str]] = {}
     for found in answer.findings:
         data, colon, what = found.name.partition(": ")
-        if colon and data in datasets:
-            names.setdefault(what, {})[data] = found
-        else:
-            others.append(found)
-    parts: list[str] = []
-    if others:
-        parts.append(markdown(["", "value", "networks"], [[f.name, interval(f), str(f.n)] for f in others]))
-    if names:
-        rows = [
-            [what, *(interval(found[data]) if data in found else "" for data in datasets)]
-            for what, found in names.items()
-        ]
-        parts.append(markdown(["", *(NAMES[data] for data in datasets)], rows))
-    return "\n\n".join(parts)
+        if not (colon and data in datasets):
+            data, what = "", found.name
+        names.setdefault(what, {})[data] = interval(found)
+    return [[*where, what, *(found.get(data, "") for data in ("", *datasets))] for what, found in names.items()]
 
 
 def rank_noise(populations: Iterable[Population]) -> str:
@@ -160,17 +149,15 @@ def page(populations: Sequence[Population], searches: dict[str, StudySearch]) ->
     """All tables."""
     parts = ["### The networks", markdown(SIZES, [row for each in populations for row in sizes(each)])]
     parts += [spent(populations), "### How far the order of the networks repeats itself", rank_noise(populations)]
+    datasets = list(populations[0].reviewed.datasets)
+    rows: list[list[str]] = []
     for population in populations:
-        where = list(population.reviewed.datasets)
         for answer in population.reviewed:
-            if (population.space, answer.number) not in FIGURES:
-                continue
-            parts.append(f"### {answer.number}. {answer.question} ({population.space} space)")
-            parts.append(findings(answer, where))
-            parts += [f"- {caution}" for caution in answer.cautions if not caution.startswith("With ")]
-            if answer.number == 6:
-                early = population.early.answers[5]
-                parts += ["After the first epoch:", findings(early, where)]
+            if (population.space, answer.number) in FIGURES:
+                rows += findings(answer, datasets, population.space, str(answer.number), "whole")
+        rows += findings(population.early.answers[5], datasets, population.space, "6", "early")
+    head = ["space", "question", "training", "finding", "between data sets", *(NAMES[data] for data in datasets)]
+    parts += ["### Answers to the questions", "All findings:", markdown(head, rows)]
     if searches:
         parts.append("### Search, on one half of the test images, judged on the other")
         parts += [searched(data, found) for data, found in searches.items()]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 _BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
-_LONGEST = 20  # rows of a table that a page shows itself
+_LONGEST = 200  # words of a table, from which on it has a file of its own
 _TABLE = re.compile(r"^(?P<above>\S.*)\n\n(?P<table>(?:\|.*\n)+)", re.MULTILINE)
 # glibc gives large blocks back to the system after every batch and asks for them again: a quarter of the time.
 _MEMORY = {"MMAP_THRESHOLD": "2000000000", "TRIM_THRESHOLD": "4000000000", "TOP_PAD": "100000000"}
@@ -40,7 +40,7 @@ def made_with(*packages: str) -> str:
 def write_results(name: str, command: str, tables: str, *packages: str) -> None:
     """Put tables between the markers of a page, under the command and the versions they were made with.
 
-    A table with more rows than a page shows becomes a CSV file beside it, named after the words above it.
+    A long table becomes a CSV file beside the page, named after the words above it.
     """
     page = RESULTS / f"{name}.md"
     tables = _TABLE.sub(lambda found: _link_if_long(name, found), f"{tables.rstrip()}\n").rstrip()
@@ -53,7 +53,7 @@ def write_results(name: str, command: str, tables: str, *packages: str) -> None:
 def _link_if_long(name: str, found: re.Match[str]) -> str:
     lines = found["table"].replace("**", "").splitlines()
     head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)
-    if len(rows) <= _LONGEST:
+    if len(found["table"].split()) < _LONGEST:
         return found[0]
     headings = re.findall(r"^#+ (.*)$", found.string[: found.end("above")], re.MULTILINE)
     title = found["above"] if found["above"].endswith(":") else headings[-1]
@@ -61,7 +61,7 @@ def _link_if_long(name: str, found: re.Match[str]) -> str:
     file = RESULTS / f"{'-'.join(words)}.csv"
     with file.open("w", encoding="utf-8", newline="") as handle:
         csv.writer(handle, lineterminator="\n").writerows((head, *rows))
-    return f"{found['above']}\n\n[{len(rows)} rows: {', '.join(head)}]({file.name})\n"
+    return f"{found['above']}\n\n[{len(rows)} rows]({file.name})\n"
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

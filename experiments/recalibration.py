@@ -116,7 +116,6 @@ def fashion(models: Path, data: Path | None) -> Part:
         f"Differences:\n\n{_compared(part.samples, pairs)}",
         "Differences between models on the images that both certify:",
         _compared(part.samples, [pair for pair in pairs if pair[0][0] != pair[1][0]], common=True),
-        _trained(models),
     ]
     return Part("\n\n".join(tables), part.samples, part.counts)
 
@@ -142,16 +141,6 @@ def _job(models: Path, method: str, sigma: float) -> Path:
         if given["start"] and (recipe["method"], recipe["sigma"]) == (method, sigma):
             return path
     raise SystemExit(f"{models} has no model fine-tuned by {method} with noise of {sigma:g}")
-
-
-def _trained(models: Path) -> str:
-    """How long training took."""
-    each = [
-        f"{title} {json.loads(_job(models, method, sigma).read_text('utf-8'))['seconds']:.0f} s (σ = {sigma:g})"
-        for method, title in METHODS.items()
-        for sigma in RADII
-    ]
-    return f"Fine-tuning took, on one core: {', '.join(each)}."
 
 
 def digits(out: Path) -> Part:
@@ -245,7 +234,7 @@ def credit(path: Path, scale: Scale, out: Path, figures: Path) -> str:
             f"Maps, σ = {sigma:g}:\n\n{measured([line for each in shown for line in each.measured], 'R')}",
             f"Differences, σ = {sigma:g}:\n\n{compared([line for each in shown for line in each.compared], 'R')}",
             f"Lending, σ = {sigma:g}, per 100 applicants:\n\n{lending([line for each in shown for line in each.lent])}",
-            f"What maps change there:\n\n{changes([line for each in shown for line in each.changed])}",
+            f"Change of lending, σ = {sigma:g}:\n\n{changes([line for each in shown for line in each.changed])}",
         ]
     profits(panels, figures / "recalibration-lending.svg")
     return "\n\n".join(parts)

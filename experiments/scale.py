@@ -222,7 +222,6 @@ def duration(seconds: float) -> str:
 def tables(rate: list[Rate], driver: Driver, loads: list[Load], battery: tuple[float, float]) -> str:
     from certcal.smoothing._manifest import Size, default_unit, number_of_units
 
-    capacity = max(load.per_second for load in loads)
     cost = loads[-1].driver_cpu + driver.shard
     unit = default_unit(IMAGES, 100, DRAWS, BATCH)
     count = number_of_units([Size(IMAGES, DRAWS)], 100, 100, unit)
@@ -275,8 +274,6 @@ def tables(rate: list[Rate], driver: Driver, loads: list[Load], battery: tuple[f
                 for each in loads
             ],
         ),
-        f"The most that was seen is {capacity:,.0f} units/s, with all workers on the two cores of the driver; by its "
-        f"own processor time alone the driver could do {1 / cost:,.0f} units/s, shards included.",
         f"### {IMAGES:,} images × {DRAWS:,} draws",
         markdown(
             ("network", "cores", "time by the draws", "the driver's share of its time", "on disk, GB"),
@@ -287,10 +284,9 @@ def tables(rate: list[Rate], driver: Driver, loads: list[Load], battery: tuple[f
                     f"{IMAGES * driver.bytes_per_sample / 1e9:.1f}",
                 )
                 for each in rate
-                for cores in (64, 512, 4096)
+                for cores in (64, 4096)
             ],
         ),
-        f"The run has {count:,} units of at most {unit:,} forward passes.",
         f"### A study of {MODELS:,} models",
         markdown(
             ("predictions per model", "core hours", "time on 64 cores", "files, TB", "driver, hours"),
