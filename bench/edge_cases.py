@@ -71,11 +71,6 @@ def observe(library: str, quick: bool) -> dict[str, Any]:
     if ("ks_error", library) in PEERS:
         orders = ([1, 1, 0, 0], [0, 1, 0, 1], [0, 0, 1, 1])
         seen["ks"] = [outcome(lambda y=y: ask("ks_error", library, np.full(4, 0.5), y)) for y in orders]
-    if ("smooth_ece", library) in PEERS:
-        rng = np.random.default_rng(0)
-        z = rng.beta(4, 1.5, 2000)
-        samples = (z, rng.random(2000) < z + 0.1 * np.sin(4 * np.pi * z))
-        seen["smooth"] = [outcome(lambda c=c: ask("smooth_ece", library, *c)) for c in (samples, ([0.75, 0.5], [1, 0]))]
     return seen
 
 
@@ -134,17 +129,9 @@ def tables(found: dict[str, dict[str, Any]]) -> dict[str, str]:
             ["library", "float64", "float32", "rule with the same bins"],
             [[name, seen["float64"], seen["float32"], rules(seen)] for name, seen in binned.items()],
         ),
-        "groups": markdown(
-            ["library", "bins in (0, 1)", "which tenths share a bin, float64", "float32"],
-            [
-                [name, str(seen["fingerprint"]["bins"]), seen["fingerprint"]["float64"], seen["fingerprint"]["float32"]]
-                for name, seen in binned.items()
-            ],
-        ),
         "ends": markdown(["library", "1.0", "0.0", "a NaN among them", "with 1.0", "with 1 + 1.2e-7"], edges),
         "ties": markdown(["library", "0.2 four times, 0.9, 1.0", "0.3 six times"], rows("ties")),
         "ks": markdown(["library", "outcomes 1 1 0 0", "0 1 0 1", "0 0 1 1"], rows("ks")),
-        "smooth": markdown(["library", "2000 samples", "0.75 right, 0.5 wrong"], rows("smooth")),
         "many": markdown(["library", "value"], rows("many")),
     }
 

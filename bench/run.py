@@ -19,7 +19,7 @@ from typing import Any
 from cases import CASES
 from judge import Results, verdicts
 from race import Row, race
-from tables import page, show, write_page
+from tables import page, show, write_csv, write_page
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 QUICK = 100
@@ -45,6 +45,7 @@ def main() -> int:
         Path(options.json).write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if options.write_docs:
         write_page(PAGE, "measured", page(results, found, environment))
+        write_csv(PAGE.parent, results)
     missed = [verdict for verdict in found if not verdict.holds]
     if not missed:
         print(f"All {len(found)} targets hold.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from race import Row
 
 TIME_HEADER = ["library", "version", "n", "time", "time / ours", "value", "minus ours", ""]
 MEMORY_HEADER = ["library: metric", "version", "n", "extra", "copies of the input", "value", "", ""]
+CSV = "benchmarks-libraries.csv"
+MEASURED = ["time or extra memory", "times ours or copies of the input"]
+CSV_HEADER = ["case", "library", "version", "n", *MEASURED, "value", "minus ours", "note"]
 TARGET_HEADER = ["case", "target", "limit", "measured", "against", ""]
 
 
@@ -98,17 +102,22 @@ def markdown(columns: list[str], cells: list[list[str]]) -> str:
 
 def page(results: Results, found: list[Verdict], environment: dict[str, Any]) -> str:
     """The measured part of the documentation page."""
-    parts = [
+    machine = (
         f"Measured on {environment['date']} with `{environment['command']}`: {environment['cpu']}, "
         f"{environment['cores']} cores, {environment['system']}, Python {environment['python']}, "
-        f"numpy {environment['numpy']}.{_again(environment)}",
-        "### Targets",
-        markdown(TARGET_HEADER, verdict_lines(found)),
-    ]
-    for case in CASES:
-        if case.name in results:
-            parts += [f"### {case.title}", markdown(header(case), lines(case, results[case.name]))]
-    return "\n\n".join(parts)
+        f"numpy {environment['numpy']}.{_again(environment)}"
+    )
+    everything = f"Times, values and memory of every library in every case: [{CSV}]({CSV})."
+    return "\n\n".join([machine, "### Targets", markdown(TARGET_HEADER, verdict_lines(found)), everything])
+
+
+def write_csv(folder: Path, results: Results) -> None:
+    """Every line of every case, beside the documentation page."""
+    with (folder / CSV).open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(CSV_HEADER)
+        for case in CASES:
+            table.writerows([case.title, *line] for line in lines(case, results.get(case.name, [])))
 
 
 def _again(environment: dict[str, Any]) -> str:
