@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 # How α is shared between predictions and the two ends of a sample's confidence interval: fixed once, for all radii and
-# kinds. Everything depends on the logarithm of a share only; docs/certificates.md has the numbers.
+# kinds. Everything depends on the logarithm of a share only.
 SHARES = {"prediction": 2, "lower": 3, "upper": 3}
 # Whether the predictions of all samples hold at once, as a claim about their data set needs, or each on its own.
 PREDICTIONS = ("together", "each")
