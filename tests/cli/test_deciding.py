@@ -45,7 +45,8 @@ def test_the_command_decides_what_the_function_decides(deciding, tmp_path):
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
-def test_parts_decide_what_one_process_decides_and_say_which_are_missing(deciding, tmp_path):
+def test_parts_decide_what_one_process_decides_and_say_which_are_missing(deciding, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     asked = ("--decide-radius", 0.25, "--alpha", "0.01", "-o", "decided")
     first = deciding(*asked, "--part", "2/2")
     assert (first.code, first.out) == (0, "")

@@ -81,7 +81,7 @@ def test_the_help_says_what_exit_codes_mean(certcal_command):
     assert "0 done, 2 bad input" in certcal_command("demo", "--help").out
     assert "0 done, 1 some rows failed" in certcal_command("study", "measure", "--help").out
     # A long list of choices does not push the texts of all others to the right.
-    assert "\n  --bins N                  Number of bins" in certcal_command("attack", "--help").out
+    assert "\n  --bins N                  Number of bins" in certcal_command("attack", "--help-all").out
 
 
 def test_each_group_is_bounded_beside_the_whole_and_every_group_can_be_required(certcal_command, scores):

@@ -385,7 +385,7 @@ def test_a_comparison_holds_everything_that_is_printed():
     assert both.dominance[0].verdict == "neither"
     assert both.runs[0].n_abstained == 1
     assert both.runs[0].average.trivial == pytest.approx(both.runs[0].average.value)
-    (note,) = both.notes
+    note, *_ = both.notes
     assert "the best of 2 runs, chosen after looking, with up to 0.002." in note
     assert "All of alpha goes to the prediction here, a quarter of it in certificates" in note
     assert compare([easy]).notes == ()
