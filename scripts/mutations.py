@@ -565,6 +565,20 @@ MUTATIONS = (
         "tests/attacks/test_attack.py::test_parts_in_any_order_find_what_one_process_finds",
     ),
     mutation(
+        "parts: an attack of one's own with other parameters goes on",
+        "verbs/attack.py",
+        'made_with = sorted(getattr(method, "__dict__", {}).items())',
+        "made_with = []",
+        "tests/attacks/test_attack.py::test_an_attack_with_other_parameters_or_outputs_does_not_resume",
+    ),
+    mutation(
+        "parts: the only part has a lock of its own",
+        "smoothing/_sample.py",
+        "part = None if part is None or part.of == 1 else part",
+        "part = part",
+        "tests/smoothing/test_run_parts.py::test_the_only_part_is_the_whole_run_and_has_its_lock",
+    ),
+    mutation(
         "bands: survival at the threshold below",
         "_kernels/certificates.py",
         "above += counts[last - j] if flip else counts[j]",

@@ -227,6 +227,46 @@ def test_an_attack_that_stops_in_the_middle_resumes_and_a_damaged_piece_is_done_
     assert same(attack_result(**given), whole)
 
 
+class Fade:
+    """An attack of one's own with a parameter."""
+
+    name = "fade"
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def run(self, model: Any, inputs: Any, labels: Any, epsilon: float) -> Any:
+        return model.ball(epsilon).seal(inputs, inputs - self.share * epsilon)
+
+
+def test_an_attack_with_other_parameters_or_outputs_does_not_resume(tmp_path: Path) -> None:
+    network, data = MLP(2, hidden=(4,), classes=2).eval(), ([[0.5, 0.9], [0.7, 0.1]], [1, 0])
+    given: dict[str, Any] = {"epsilon": 0.1, "save": tmp_path / "kept"}
+    certcal.attack(network, data, **given, outputs="logits", attacks=[Fade(0.5)])
+    certcal.attack(network, data, **given, outputs="logits", attacks=[Fade(0.5)])
+    with pytest.raises(InputError, match=r"begun with attacks = \['fade\(share=0.5\)'\], and \['fade\(share=1.0\)'\]"):
+        certcal.attack(network, data, **given, outputs="logits", attacks=[Fade(1.0)])
+    softmax = torch.nn.Sequential(network, torch.nn.Softmax(1)).eval()
+    certcal.attack(softmax, data, epsilon=0.1, save=tmp_path / "other", outputs="probabilities", attacks=[Fade(0.5)])
+    with pytest.raises(InputError, match="begun with outputs = probabilities, and logits is asked for"):
+        certcal.attack(softmax, data, epsilon=0.1, save=tmp_path / "other", outputs="logits", attacks=[Fade(0.5)])
+
+
+def test_saved_inputs_are_of_one_attack(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"attacks": ["plus-true"], "epsilon": 0.1, "save": tmp_path, "save_inputs": True}
+    attack_result(**given, n=20)
+    moved = tmp_path / "plus-true-0.1" / "inputs.npy"
+    for path in (*(tmp_path / "work").iterdir(), *tmp_path.glob("*.parquet")):
+        path.unlink()
+    with pytest.raises(InputError, match=r"inputs.npy.* is not overwritten"):
+        attack_result(**given, n=10)
+    attack_result(**given, n=10, force=True)
+    assert len(read_inputs(moved.parent)) == len(np.load(moved)) == 10
+    moved.unlink()
+    with pytest.raises(InputError, match=r"inputs.npy is gone, and inputs were written to it before"):
+        attack_result(**given, n=10)
+
+
 def test_pieces_keep_one_attacks_inputs_in_memory_and_no_more() -> None:
     def peak(n: int) -> int:
         tracemalloc.start()

@@ -127,6 +127,47 @@ def test_what_was_done_before_is_not_counted_into_the_rate():
     assert lines[0] == "drawing: 600,000 of 1,000,000 draws, about 4 min left"
 
 
+class GoneTerminal(Terminal):
+    """A terminal that is closed while the work goes on."""
+
+    gone = False
+
+    def write(self, text):
+        if self.gone:
+            raise OSError(5, "Input/output error")
+        return super().write(text)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_terminal_that_is_gone_does_not_stop_the_work(first):
+    stream = GoneTerminal()
+    with Waiting(stream, patience=1e6) as waiting:
+        stream.gone = not first
+        waiting._show()
+        stream.gone = True
+        waiting.stage("reading", 10)
+        waiting.advance(1)
+
+
+class PlainObject:
+    """What some programs put in the place of standard error."""
+
+    def write(self, text):
+        return len(text)
+
+
+def closed_stream():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("stream", [None, PlainObject(), closed_stream()], ids=["none", "plain", "closed"])
+def test_verbs_answer_whatever_standard_error_is(monkeypatch, stream):
+    monkeypatch.setattr("sys.stderr", stream)
+    assert certcal.measure([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.1], metrics="ece").n == 4
+
+
 def test_a_log_that_cannot_be_written_does_not_stop_the_work():
     clock = Clock()
     stream = io.StringIO()

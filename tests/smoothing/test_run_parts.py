@@ -39,6 +39,19 @@ def test_parts_in_any_order_make_the_run_that_one_process_makes(tmp_path: Path, 
     assert open_run(run.path).state().complete
 
 
+def test_the_only_part_is_the_whole_run_and_has_its_lock(tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    def second(done: int, total: int) -> None:
+        for part in (None, "1/1"):
+            with pytest.raises(InputError, match=r"another process .* is drawing into this run") as error:
+                draw(tmp_path / "run", part=part)
+            refused.append(str(error.value))
+
+    assert draw(tmp_path / "run", part="1/1", progress=second).state().complete
+    assert refused
+
+
 def test_a_part_resumes_grows_and_a_command_without_one_draws_the_rest(tmp_path: Path) -> None:
     progress: list[tuple[int, int]] = []
     draw(tmp_path / "run", part="2/3")

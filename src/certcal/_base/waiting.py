@@ -7,10 +7,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, TextIO
 
-from certcal._base.progress import Progress
+from certcal._base.progress import SILENT, Progress
 from certcal._base.text import duration
 
 PATIENCE_SECONDS = 2.0
@@ -44,8 +45,10 @@ class Waiting:
         if self._stream is None and (display := _notebook_display()) is not None:
             self._shown = _NotebookLine(display, self._patience, self._clock)
             return self._shown
-        stream = sys.stderr if self._stream is None else self._stream
-        if not stream.isatty() or os.environ.get("TERM", "").lower() in _DUMB:
+        stream: TextIO | None = sys.stderr if self._stream is None else self._stream
+        if stream is None:  # a window without a console
+            return SILENT
+        if not _is_terminal(stream) or os.environ.get("TERM", "").lower() in _DUMB:
             return _Log(stream, self._clock)
         self._shown = _Bar(stream, self._patience, self._clock)
         return self._shown
@@ -86,17 +89,19 @@ class _Bar:
     def _show(self) -> None:
         with self._lock:
             if not self._done:
-                self._bar.start()
+                with suppress(OSError, ValueError):
+                    self._bar.start()
 
     def close(self) -> None:
         self._timer.cancel()
-        with self._lock:
+        with self._lock, suppress(OSError, ValueError):  # the terminal is gone; what was computed is not
             self._done = True
             self._bar.stop()
 
     def stage(self, text: str, total: int | None = None, done: int = 0, unit: str = "") -> None:
         self._begun, self._steps, self._unit = self._clock(), 0, unit
-        self._bar.reset(self._task, description=text, total=total, completed=done, rate="")
+        with suppress(OSError, ValueError):
+            self._bar.reset(self._task, description=text, total=total, completed=done, rate="")
 
     def say(self, text: str) -> None:
         self._bar.update(self._task, description=text)
@@ -163,7 +168,7 @@ class _Log(_Counter):
         try:
             self._stream.write(f"{self._line()}\n")
             self._stream.flush()
-        except (OSError, ValueError):  # the log is full or gone; the work goes on
+        except (AttributeError, OSError, ValueError):  # the log is full or gone; the work goes on
             self._total = None
 
 
@@ -200,6 +205,14 @@ class _NotebookLine(_Counter):
     def close(self) -> None:
         if self._handle is not None:
             self._handle.update({"text/html": "", "text/plain": ""}, raw=True)
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Whether a stream, which may be closed or somebody's own object, is a terminal."""
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, OSError, ValueError):
+        return False
 
 
 def _notebook_display() -> Callable[..., Any] | None:

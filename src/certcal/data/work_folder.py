@@ -61,7 +61,7 @@ class Work:
     held
         Keeps the locks.
     prepare
-        Called once the folder is there, while no other process begins.
+        Called before the folder says that it was begun, and never again once it does.
 
     Examples
     --------
@@ -92,14 +92,14 @@ class Work:
         with only_writer(folder, "writing into it", patience=PATIENCE):
             there = _read_about(folder)
             if there is None:
+                if prepare is not None:
+                    prepare()
                 write_durably(folder / ABOUT, json.dumps(msgspec.to_builtins(self._about), indent=1).encode())
             else:
                 self._about = _resumed(folder, there, self._about, part)
             for number in range(1, self.parts + 1) if part is None else (part.number,):
                 lock = Part(number, self.parts).lock
                 held.enter_context(only_writer(folder, "working on the same part", lock=lock))
-            if prepare is not None:
-                prepare()
             remove_leftovers(folder, {self._name(*piece) for piece in self._own()} | {ABOUT})
 
     @property
@@ -192,9 +192,7 @@ def _resumed(folder: Path, there: _About, asked: _About, part: Part | None) -> _
 
 
 def allocate_array(path: Path, shape: tuple[int, ...]) -> None:
-    """Make a .npy file of float32 zeros that takes no room yet, unless it is there."""
-    if path.exists():
-        return
+    """Make a .npy file of float32 zeros that takes no room yet."""
     make_folder(path.parent)
     header = io.BytesIO()
     np.lib.format.write_array_header_2_0(header, {"descr": "<f4", "fortran_order": False, "shape": shape})

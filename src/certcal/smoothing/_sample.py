@@ -226,6 +226,7 @@ def sample(
 def _begin(folder: Path, wanted: RunRequest, place: Engine, kept: ExitStack) -> tuple[Manifest, int]:
     """The manifest, on disk, and the batch size; what is drawn belongs to this process as long as it is ``kept``."""
     before, part = existing_manifest(folder), wanted.part
+    part = None if part is None or part.of == 1 else part  # the only part is the whole
     manifest, batch = create(wanted) if before is None else resume(folder, before, wanted)
     if before is None:
         kept.enter_context(held(place))  # what cannot be had is said before there is a folder

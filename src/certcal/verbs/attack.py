@@ -492,23 +492,30 @@ def attack(
     subject = Subject.of(network, inputs.inputs[:1], inputs.labels[:1], **how, seed=seed, batch=batch)
     digests = {"model": network.fingerprint(inputs.inputs[:1]), "data": inputs.fingerprint}
     with ExitStack() as held:
-        folder = None if save is None else path_of(save, "save")
+        folder, moved = None if save is None else path_of(save, "save"), list[Path]()
         if folder is not None:
-            refuse_saving(folder, saved_paths(folder, [(_attack_name(m), e) for m, e in each]), force=force)
-        moved = [None if folder is None else folder / name / "inputs.npy" for name in names]
+            moved = [folder / name / "inputs.npy" for name in names] if save_inputs else []
+            tables = saved_paths(folder, [(_attack_name(m), e) for m, e in each])
+            refuse_saving(folder, [*tables, *filter(Path.exists, moved)], force=force)
 
         def prepare() -> None:
-            for path in filter(None, moved) if save_inputs else ():
+            for path in moved:
                 allocate_array(path, inputs.inputs.shape)
                 write_durably(path.with_name("labels.npy"), _npy(inputs.labels))
 
         settings = {
             **{name: value for name, value in vars(asked).items() if name not in _NOT_FOUND_BY},
-            **{"box": used, "draws": subject.draws, "inputs": save_inputs, **digests},
-            **{"attacks": [repr(method) if is_dataclass(method) else _attack_name(method) for method in methods]},
+            **{"box": used, "draws": subject.draws, "inputs": save_inputs, "outputs": network.outputs, **digests},
+            **{"attacks": [_with_parameters(method) for method in methods]},
         }
         rows = subject.rows_per_piece(min(_PIECE_ROWS, -(-len(inputs) // (own_part or Part(1, 1)).of)), _PIECE_BYTES)
         work = Work(len(inputs), rows, folder and folder / _WORK, settings, own_part, held, prepare)
+        for path in moved:
+            if not path.exists():
+                remedy = "put it back, or choose another folder"
+                raise InputError(
+                    f"{path} is gone, and inputs were written to it before", argument="save", remedy=remedy
+                )
         missing = list(work.missing())
         progress.stage(f"{len(each)} attacks", len(each) * sum(last - first for first, last in missing), unit="inputs")
         kept: dict[int, list[Any]] = {}
@@ -521,8 +528,8 @@ def attack(
             for k, one in enumerate(found):
                 results |= {f"outputs_{k}": outputs_of(one.predictions), f"lengths_{k}": one.lengths}
                 results |= {} if one.won is None else {f"won_{k}": one.won}
-                if save_inputs and (path := moved[k]) is not None:
-                    write_rows(path, first, one.inputs)
+                if moved:
+                    write_rows(moved[k], first, one.inputs)
                 if keep_inputs:
                     kept.setdefault(k, []).append(one.inputs)
             work.write(first, last, results)
@@ -640,6 +647,14 @@ def _attack_name(method: Any) -> str:
     """An attack's name in commands, tables and files."""
     name = getattr(method, "key", None) or getattr(method, "name", type(method).__name__)
     return re.sub(r"[^\w+.]+", "-", str(name).lower()).strip("-") or "attack"
+
+
+def _with_parameters(method: Any) -> str:
+    """An attack with all that it was made with: one of the same name with other parameters finds something else."""
+    if is_dataclass(method):
+        return repr(method)
+    made_with = sorted(getattr(method, "__dict__", {}).items())
+    return f"{_attack_name(method)}({', '.join(f'{name}={value!r}' for name, value in made_with)})"
 
 
 def _measure_attacked(name: str, predictions: Any, bins: int) -> MeasuredGroup:
