@@ -46,6 +46,7 @@ def test_a_plan_runs_resumes_and_writes_its_table_in_every_form(out: Path) -> No
         ({"sampel.n": 3}, "sampel is no field of a plan of kind certified; did you mean 'sample'?"),
         ({"sample.n": "many"}, "cc-table7: sample.n: expected int, got str"),
         ({"baselines.0.sigm": 3}, "baselines.0.sigm is no field"),
+        ({"network.nam": "mlp"}, "network.nam is no field of a plan of kind certified; did you mean 'name'?"),
         ({"baselines.9.sigma": 3}, "the plan has no field baselines.9.sigma"),
         ({"kind": "unknown"}, "kind is 'unknown', which is none"),
         ({"layout": "unknown"}, "layout is 'unknown'"),
@@ -68,6 +69,28 @@ def test_unknown_plans_parts_and_missing_folders_are_refused(tmp_path: Path) -> 
     )
     with pytest.raises(InputError, match="CA has 1 cells, and there are 2 columns"):
         open_plan(tmp_path / "mine.toml")
+    for base, words in (('"mine.toml"', "which extends this plan"), ("3", "base is 3; give the name of a plan")):
+        (tmp_path / "mine.toml").write_text(f"base = {base}\n")
+        with pytest.raises(InputError, match=words):
+            open_plan(tmp_path / "mine.toml")
+    (tmp_path / "mine.toml").write_text('base = "cc-table7"\n')
+    (tmp_path / "other.toml").write_text('base = "mine.toml"\n')
+    assert open_plan(tmp_path / "other.toml").place == "other"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "the plan needs CIFAR-10, and no folder of cifar-10 was given"),
+        ({"data": "nowhere"}, "nowhere: there is no such file or folder"),
+        ({"data": {"cifar10": "."}}, "no folder of cifar-10 was given"),
+        ({"data": ".", "checkpoints": "nowhere"}, "nowhere: there is no such folder"),
+    ],
+)
+def test_what_is_not_there_is_said_before_any_job(given: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=words):
+        certcal.reproduce("cc-table4", scale=SMALLEST, out=tmp_path, **given)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_parts_share_one_folder_and_together_do_everything(tmp_path: Path) -> None:

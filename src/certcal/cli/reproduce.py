@@ -15,6 +15,7 @@ from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.options import option, verb_options
 from certcal.cli.progress import tell
+from certcal.lab.plans.plan import open_plan
 from certcal.lab.reproduce import MARKUP, list_plans
 from certcal.lab.reproduce import reproduce as verb
 
@@ -116,6 +117,7 @@ def reproduce(
     if len(folders) > 1:
         raise InputError(f"-o {folders[1]}: there is a folder already; give one")
     if not folders and not options["dry_run"]:
+        open_plan(plan, options["changes"])
         raise InputError("-o is missing; give a folder for the jobs, or add --dry-run")
     place = chosen_engine(engine, address, workers, gpus, options["device"])
     found = verb(plan, out=folders[0] if folders else None, engine=place, **options)

@@ -345,9 +345,11 @@ def reproduce(
     place = Path("." if out is None else out) / "jobs"
     failures: list[str] = []
     if not dry_run:
+        context = JobContext(place, given, devices[0], time.time())
+        context.check_given((job for job in jobs if result_of(job, place) is None), opened.needs)
         failures = run_jobs(
             jobs,
-            JobContext(place, given, devices[0], time.time()),
+            context,
             part=shares,
             engine=_engine(engine, workers, devices),
             devices=devices,

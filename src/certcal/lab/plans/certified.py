@@ -220,6 +220,11 @@ def grid_points(method: MethodPart, preset: str | None, scale: float = 1.0) -> l
 
 def jobs(plan: CertifiedPlan) -> list[Job]:
     """All jobs of a plan."""
+    from certcal.lab.plans.certified_layouts import LAYOUTS
+
+    if plan.layout not in LAYOUTS:
+        hint = did_you_mean(plan.layout, LAYOUTS, f"give one of {', '.join(LAYOUTS)}")
+        raise InputError(f"{plan.name}: layout is {plan.layout!r}; {hint}")
     return [model.job for model in planned_models(plan)]
 
 
@@ -227,9 +232,6 @@ def outcome(plan: CertifiedPlan, found: Mapping[str, Any]) -> Outcome:
     """The tables and charts of a plan's layout."""
     from certcal.lab.plans.certified_layouts import LAYOUTS, CertifiedNetwork
 
-    if plan.layout not in LAYOUTS:
-        hint = did_you_mean(plan.layout, LAYOUTS, f"give one of {', '.join(LAYOUTS)}")
-        raise InputError(f"{plan.name}: layout is {plan.layout!r}; {hint}")
     networks = [
         CertifiedNetwork(each.row, each.name, each.baseline, each.kind, result["at"], result)
         for each in planned_models(plan)

@@ -114,6 +114,24 @@ class JobContext:
         """Where a data set is: the folder that was brought for it, else its own name."""
         return self.given.get(f"data {data}") or self.given.get("data") or data
 
+    def check_given(self, jobs: Iterable[Job], needs: Mapping[str, str]) -> None:
+        """Refuse folders that are not there, and data that jobs need and nobody brought, before any job begins."""
+        from certcal.data.opening import NAMED
+
+        folder = self.given.get("checkpoints", ".")
+        if not Path(folder).is_dir():
+            raise InputError(
+                f"{folder}: there is no such folder", argument="checkpoints", remedy="check it, or leave it out"
+            )
+        for data in sorted({str(job.arguments["data"]) for job in jobs if "data" in job.arguments}):
+            source = self.source_of(data)
+            if source in NAMED or ":" in source or Path(source).exists():
+                continue
+            if source != data:
+                raise InputError(f"{source}: there is no such file or folder", argument="data", remedy="check it")
+            wanted = f"the plan needs {needs.get('data', data)}, and no folder of {data} was given"
+            raise InputError(wanted, argument="data", remedy="name it")
+
 
 def place_of(job: Job, out: Path) -> Path:
     """The folder of a job, whatever it was called by the plan that made it."""

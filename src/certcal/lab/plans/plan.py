@@ -138,7 +138,9 @@ def open_plan(
         known = [each for each, module in MODULES.items() if hasattr(module(), "Settings")]
         hint = did_you_mean(kind, known, f"there are {', '.join(known)}")
         raise InputError(f"{name}: kind is {kind!r}, which is none; {hint}")
-    values.update(name=name, scale=scale, changes=dict(changes or {}), given=dict(given or {}))
+    values.update(
+        name=name, place=values.get("place") or name, scale=scale, changes=dict(changes or {}), given=dict(given or {})
+    )
     plan = _convert(name, values, MODULES[str(kind)]().Settings)
     for title, table in plan.published.items():
         for row, cells in table.rows.items():
@@ -153,6 +155,9 @@ def _read(source: str | os.PathLike[str], above: tuple[str, ...] = ()) -> tuple[
     files, text = plan_files(), os.fspath(source)
     path = files.get(text, Path(text))
     name = text if text in files else path.stem
+    own = name if text in files else str(path.resolve())
+    if own in above:
+        raise InputError(f"{path}: base is {text!r}, which extends this plan; name another one")
     if text not in files and not (path.suffix == ".toml" and path.is_file()):
         hint = did_you_mean(text, plan_names(), "call it without a name for a list, or give a .toml file")
         raise InputError(f"there is no plan {text!r}; {hint}")
@@ -163,9 +168,10 @@ def _read(source: str | os.PathLike[str], above: tuple[str, ...] = ()) -> tuple[
     base = values.pop("base", None)
     if base is None:
         return name, values
-    if base in above or base == name:
-        raise InputError(f"{path}: base is {base!r}, which extends this plan; name another one")
-    below = _read(base, (*above, name))[1]
+    if not isinstance(base, str):
+        raise InputError(f"{path}: base is {base!r}; give the name of a plan, or a .toml file")
+    beside = path.parent / base if base.endswith(".toml") else base
+    below = _read(beside, (*above, own))[1]
     for own in ("published", "place", "here"):
         below.pop(own, None)
     return name, _merge(below, values)
@@ -213,7 +219,8 @@ def _fields_at(kind: Any, place: str) -> list[str]:
     for step in place.split(".") if place else ():
         if not step.isdigit():
             kind = _struct_in(get_type_hints(kind)[step])
-    return [each for each in kind.__struct_fields__ if each not in ("name", "scale", "changes", "given")]
+    filled_in = () if place else ("name", "scale", "changes", "given")
+    return [each for each in kind.__struct_fields__ if each not in filled_in]
 
 
 def _struct_in(hint: Any) -> Any:
