@@ -74,7 +74,7 @@ class Result(PlainValues, ABC):
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """The numbers as a table: values by column, one line per claim or sample."""
 
-    def answer(self) -> Sequence[Any]:
+    def top(self) -> Sequence[Any]:
         """What stands on top of a page: sentences and claims; a claim may be told as (claim, "what", "over what")."""
         return self.claims()[:1]
 

@@ -202,5 +202,5 @@ def test_each_worker_has_a_device_of_its_own(tmp_path: Path) -> None:
 
 def test_the_worked_example_comes_out_as_printed(tmp_path: Path) -> None:
     found = certcal.reproduce("cc-table3", out=tmp_path, progress=False)
-    assert found.answer() == ["Every number comes out as printed."]
+    assert found.top() == ["Every number comes out as printed."]
     assert found.tables[1].cell("largest", "calibration error").ours == pytest.approx(0.9)

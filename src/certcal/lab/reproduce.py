@@ -46,7 +46,7 @@ class PlanList(Result):
     def __repr__(self) -> str:
         return f"<PlanList: {counted(len(self.plans), 'plan')}>"
 
-    def answer(self) -> Sequence[str]:
+    def top(self) -> Sequence[str]:
         """How many there are, and how to run one."""
         return [f"There are {len(self.plans)} plans. A name runs one; a dry run says what it takes."]
 
@@ -119,7 +119,7 @@ class Reproduction(Result):
         """What it is in the paper."""
         return f"{self.plan.place}: {self.plan.title}"
 
-    def answer(self) -> Sequence[str]:
+    def top(self) -> Sequence[str]:
         """How far it got, and whether numbers can be compared."""
         plan = self.plan
         if not self.ran:
@@ -233,7 +233,7 @@ def _grid(table: ComparedTable) -> list[list[str]]:
 def markdown(found: Reproduction) -> str:
     """A section of a page of results: what was run, and the tables."""
     plan = found.plan
-    lines = [f"## {plan.place}", "", f"{plan.title} (`{plan.name}`). {' '.join(found.answer())}", ""]
+    lines = [f"## {plan.place}", "", f"{plan.title} (`{plan.name}`). {' '.join(found.top())}", ""]
     for table in found.tables:
         head, *rows = _grid(table)
         lines += [f"{_legend(table).capitalize()}:", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]

@@ -142,7 +142,7 @@ class Training(
         names = list(dict.fromkeys(name for line in self.log for name in line if name != "lost_classes"))
         return {name: [line.get(name) for line in self.log] for name in names}
 
-    def answer(self) -> Sequence[Any]:
+    def top(self) -> Sequence[Any]:
         """The accuracy after the last epoch."""
         claim = self.claims()[0]
         return [(claim, "Accuracy after the last epoch", f"on {counted(claim.n, 'sample')} ({claim.settings['on']})")]

@@ -104,7 +104,7 @@ class RunSummary(Result):
         shape = "×".join(map(str, m.data.shape))
         return f"{m.samples:,} samples of shape {shape}, {m.model.classes:,} classes; begun {m.created}"
 
-    def answer(self) -> Sequence[str]:
+    def top(self) -> Sequence[str]:
         """How much of the run is there."""
         share = f"{self.state.finished:,} of {self.state.total:,}"
         done = f"{share}, {100 * self.state.finished / self.state.total:.1f} %,"

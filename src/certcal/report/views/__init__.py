@@ -38,7 +38,7 @@ def view(found: Result) -> Report:
     """The report of any answer, from what it declares."""
     return Report(
         found.question or f"What does this {type(found).__name__} say?",
-        flat(map(_as_blocks, found.answer())),
+        flat(map(_as_blocks, found.top())),
         [Section(title, _as_blocks(part), brief=not isinstance(part, Curves)) for title, part in found.parts().items()],
         [Section(title, _as_blocks(part)) for title, part in found.appendix().items()],
         notes=getattr(found, "notes", ()),
