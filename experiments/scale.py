@@ -7,7 +7,6 @@ numbers follows what 10⁶ images × 10⁵ draws, or a study of 10⁶ models, wo
 
     python experiments/scale.py                # some minutes
     python experiments/scale.py --quick        # about a minute: fewer workers
-    python experiments/scale.py --write-docs   # the tables go into docs/results/scale.md
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _running import markdown, write_results
+from _running import made_with, markdown
 
 from certcal.models import Model, export_onnx, load
 from certcal.smoothing import Sampler, sample
@@ -327,17 +326,13 @@ def of_the_battery() -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer workers")
-    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/results/scale.md")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text = tables(
             rates(folder), of_the_driver(folder), simulate(QUICK if given.quick else WORKERS), of_the_battery()
         )
-    print(text)
-    if given.write_docs:
-        command = "python experiments/scale.py" + (" --quick" if given.quick else "") + " --write-docs"
-        write_results("scale", command, text, "ray", "torch", "onnxruntime", "numpy")
+    print(made_with("ray", "torch", "onnxruntime", "numpy"), text, sep="\n\n")
 
 
 if __name__ == "__main__":

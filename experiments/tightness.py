@@ -2,8 +2,7 @@
 
 Needs Debian's package `dataset-fashion-mnist` (or --data FOLDER with its idx files). Trains a few epochs, draws
 n = 10^4 per image, and prints the exact worst-case calibration error per radius for every kind of certificate, beside
-the limit of infinitely many draws, estimated by extending the same run. With --write-docs the table goes into
-docs/results/certificates.md.
+the limit of infinitely many draws, estimated by extending the same run.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from certcal.worst_case import certify
 
 RADII = (0.25, 0.5, 0.75, 1.0)
 ALPHA = 0.001
-PAGE = Path(__file__).parent.parent / "docs" / "results" / "certificates.md"
 
 
 def train(inputs: NDArray[np.float32], labels: NDArray[np.int64], sigma: float, epochs: int) -> LeNet:
@@ -97,12 +95,6 @@ def claims(counts: Counts) -> dict[str, list[float]]:
     }
 
 
-def written(page: str, name: str, lines: list[str]) -> str:
-    """The page with the table between its two marks replaced."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    return f"{page.split(begin)[0]}{begin}\n" + "\n".join(lines) + f"\n{end}{page.split(end)[1]}"
-
-
 def cell(error: float, everyone: float, width: float) -> str:
     """Three numbers of one radius."""
     return f"{error:.3f} / {everyone:.3f} ({width:.3f})"
@@ -119,7 +111,6 @@ def main() -> None:
     parser.add_argument("--sigma", type=float, default=0.5)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args()
     data = fashion_mnist(options.data, test=options.images)
     keep = tempfile.TemporaryDirectory() if options.out is None else None
@@ -163,9 +154,6 @@ def main() -> None:
         published = rows["cdf"][column][0]
         way = (published - averaged) / (published - limits[column])
         print(f"R = {radius}: the averaged claim is {way:.0%} of the way from the worst case of cdf to n = ∞")
-    if options.write_docs:
-        page = written(PAGE.read_text("utf-8"), "fashion", lines)
-        PAGE.write_text(written(page, "claims", told), encoding="utf-8")
     if keep:
         keep.cleanup()
 

@@ -4,7 +4,7 @@ Trees of scikit-learn, XGBoost and LightGBM, 100 and 1,000 of them, are fitted t
 credit data and verified on others: first within multiples of every feature's standard deviation, then within what
 customers can change. Both ends of the bracket are on the page: what an attack reached and what is certified.
 
-    python experiments/verified_trees.py --credit credit.csv.gz --write-docs
+    python experiments/verified_trees.py --credit credit.csv.gz
 
 Nothing is downloaded; experiments/credit_default.py says where credit.csv.gz is from.
 """
@@ -21,7 +21,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 import xgboost
-from _running import markdown, write_results
+from _running import made_with, markdown
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import certcal
@@ -80,7 +80,6 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=SAMPLES, help="customers that are verified")
     parser.add_argument("--budget", type=int, default=BUDGET)
     parser.add_argument("--trees", type=int, nargs="*", default=[100, 1000])
-    parser.add_argument("--write-docs", action="store_true")
     asked = parser.parse_args()
     names, x, y = read(asked.credit)
     order = np.random.default_rng(0).permutation(len(y))
@@ -108,9 +107,7 @@ def main() -> None:
     customer = markdown(["model, trees", "ECE", *head[1:-1], "held out ≤", "recalibrated ≤"], made)
     text = "\n".join(["## What customers can change", "", customer, "", "## By ε", "", "By standard deviations:", ""])
     text += f"\n{markdown(['model, trees', *head], page)}"
-    if asked.write_docs:
-        command = "python experiments/verified_trees.py --credit credit.csv.gz --write-docs"
-        write_results("verification", command, text, "xgboost-cpu", "lightgbm", "scikit-learn", "numpy")
+    print(made_with("xgboost-cpu", "lightgbm", "scikit-learn", "numpy"), text, sep="\n\n")
 
 
 if __name__ == "__main__":

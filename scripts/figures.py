@@ -1,6 +1,6 @@
 """Draws the figures of the documentation: run `python scripts/figures.py` after changing what they show.
 
-Most are what the code on docs/figures.md saves, so the page shows exactly what its code draws.
+Most are what the code on docs/reports.md saves, so the page shows exactly what its code draws.
 """
 
 from __future__ import annotations
@@ -48,4 +48,4 @@ def draw_page(page: Path) -> None:
 
 if __name__ == "__main__":
     draw_sign_runs()
-    draw_page(ROOT / "docs" / "figures.md")
+    draw_page(ROOT / "docs" / "reports.md")

@@ -1,4 +1,4 @@
-"""The examples of docs/ci.md: the workflow is valid and its commands run; its tests pass, or fail as they should."""
+"""The workflow on docs/reports.md is valid and its commands run; its tests pass, or fail as they should."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from certcal.cli import cli
 from certcal.cli.errors import run
 from tests.test_docs import ROOT, blocks
 
-PAGE = blocks((ROOT / "docs" / "ci.md").read_text("utf-8"))
+PAGE = blocks((ROOT / "docs" / "reports.md").read_text("utf-8"))
 
 
 def predictions(path, power):

@@ -29,6 +29,7 @@ from unittest import mock
 
 import click
 import pytest
+from markdown.extensions.toc import slugify
 
 import certcal
 from certcal.cli import cli, main
@@ -362,7 +363,57 @@ def test_a_command_that_the_program_would_refuse_is_noticed(line: str, whole: bo
     assert found is None if said is None else said in (found or "")
 
 
-PAGES_OF_RUNS = [*(page for page in PAGES if page.parent.name == "results"), ROOT / "docs" / "benchmarks.md"]
+LINKED = sorted([*PAGES, *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG"))])
+LINK = re.compile(r"\]\(([^)\s]+)\)|<img[^>]* src=\"([^\"]+)\"")
+
+
+def anchors(page: str) -> set[str]:
+    """What can stand after ``#`` in a link to a page: its headings, by the rule of the builder, and ids of its own."""
+    text = FENCE.sub("", page)
+    titles = re.findall(r"^#+ (.+?)(?: *\{ *#([\w-]+) *\})?$", text, re.MULTILINE)
+    ids = [own or slugify(re.sub(r"[`*]", "", re.sub(r"\]\([^)]*\)", "", title)), "-") for title, own in titles]
+    return {*ids, *re.findall(r'id="([\w-]+)"', text)}
+
+
+def broken_links(page: Path) -> list[str]:
+    """Relative links of a page to files or anchors that are not there."""
+    found: list[str] = []
+    for match in LINK.finditer(re.sub(r"`[^`\n]+`", "", FENCE.sub("", page.read_text("utf-8")))):
+        link = match[1] or match[2]
+        if re.match(r"https?:|mailto:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text("utf-8"))):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_links_to_what_is_there(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_a_broken_link_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("# One thing\n\n## Two { #second }\n\n```text\n# no heading\n```\n")
+    page = tmp_path / "page.md"
+    page.write_text("# Here\n[a](other.md#one-thing) [b](other.md#second) [c](#here) [d](https://x.test/y) `[e](f)`\n")
+    assert broken_links(page) == []
+    page.write_text("# Here\n[a](missing.md) [b](other.md#no-heading) [c](#there)\n")
+    assert broken_links(page) == ["missing.md", "other.md#no-heading", "#there"]
+
+
+def test_pages_that_the_source_names_are_there() -> None:
+    named = {
+        name
+        for folder in ("src", "tests", "scripts", "bench", "experiments")
+        for file in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", file.read_text("utf-8"))
+    }
+    assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+PAGES_OF_RUNS = [ROOT / "docs" / name for name in ("benchmarks.md", "results.md")]
 
 
 @pytest.mark.parametrize("page", PAGES_OF_RUNS, ids=lambda page: str(page.relative_to(ROOT)))

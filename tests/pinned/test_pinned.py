@@ -42,7 +42,7 @@ from tests.pinned.reading import (
     tokens,
 )
 
-JSON_PAGE = Path(__file__).parents[2] / "docs" / "json.md"
+JSON_PAGE = Path(__file__).parents[2] / "docs" / "reports.md"
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +56,7 @@ def pinned(name: str) -> Any:
 
 
 def documented() -> dict[str, tuple[set[str], set[str]]]:
-    """By schema, the keys that docs/json.md says are always there, and those that may be."""
+    """By schema, the keys that docs/reports.md says are always there, and those that may be."""
     rows = re.findall(
         r"^\| `(certcal/[a-z-]+/\d+)` \|[^|]*\|([^|]*)\|([^|]*)\|$", JSON_PAGE.read_text("utf-8"), re.MULTILINE
     )

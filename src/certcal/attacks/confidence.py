@@ -139,7 +139,7 @@ class EceAdversary(CalibrationAdversary):
     s_m is the sign of bin m's sum as it is before the step: what the exact program answers for samples that cannot
     move. So where a bin's predictions are right more often than they are sure, all its confidences go down, also those
     of wrong predictions. :class:`ExactAdversary`, which looks ahead to where samples can still go, reaches far larger
-    errors; but as an adversary to train against this one has served better (docs/results).
+    errors; but as an adversary to train against this one has served better (docs/results.md).
 
     z is the confidence in the class predicted for the clean input and c whether that is the true one, both held fixed.
 

@@ -90,7 +90,7 @@ class Sampler:
     seed
         From 0 to 2⁶⁴ - 1.
     noise
-        ``"gaussian"``, or ``"exact"`` for inputs on k/255 (see docs/smoothing.md).
+        ``"gaussian"``, or ``"exact"`` for inputs on k/255 (see docs/certificates.md).
     thresholds
         Where confidences are counted; strictly increasing in (0, 1).
     batch

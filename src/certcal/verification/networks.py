@@ -4,7 +4,26 @@ What is claimed: for every input of a box or an ℓ2 ball each margin l_j − l_
 with the network's own weights and as float32 evaluates it: products and sums, each rounded to float32, in any order,
 with or without fused multiply-add. Every layer adds to its exact value an error of at most so many roundings of the
 summands' sizes. This error is one more bounded perturbation, and the verifier's own rounding in float64 is another;
-both are taken off the bounds. docs/verification-networks.md has the proof.
+both are taken off the bounds.
+
+Proof. Number the layers of the network; v_k is the value of layer k, in exact arithmetic or as float32 gives it.
+Rectifiers and changes of shape are exact in float32. An affine layer is a sum of at most n products, in some order.
+With unit roundoff w = 2⁻²⁴ each summand goes through at most n + 1 roundings, so v_k = L v + b + δ with |δ| ≤ γ (|L|
+|v| + |b|), γ = (n + 1) w / (1 − (n + 1) w) (Higham 2002, section 3.1). Exact arithmetic has δ = 0, so one statement
+covers both. Underflow changes a product by less than 2⁻¹²⁵; γ times the 2⁻¹⁰⁰ that is added to every entry of |L|, |v|
+and |b| is more than that. For batch normalisation |b| stands for |β| + |μ γ / σ|, which covers both ways in which torch
+computes it, and γ counts 16 roundings. Write m_k for the bracket with the largest |v| that the interval of v allows.
+
+The verifier computes in float64, unit roundoff 2⁻⁵³. Let M be the largest number of entries of any value or summands of
+any sum, and K the number of layers; set κ = 4 · 2⁻⁵³ (M + K + 64) and s_k = (γ + κ) m_k. Forward: centre and radius of
+an affine layer are sums of at most M terms of sizes that add up to m_k at most, so their rounding is at most κ m_k, and
+widening by s_k covers it together with δ. Backward: assume that target ≥ A v_k + c with the floating-point matrix A at
+hand. Then A v_k ≥ (A L) v + A b − |A| |δ|. The computed product differs from A L by at most 2⁻⁵³ M (1 + …) |A| |L|,
+which moves the bound by at most κ/4 · |A| m_k, and so does the rounding of A b. For a rectifier the computed slope and
+shift are wrong by a few roundings of the sizes of its inputs, which is what m_k is there. The last sum, over the box or
+the ball, has the same form with m_0 = |x| + ε, and adding up the K contributions to c errs by K roundings of their
+sizes, each at most |A_k| m_k. So subtracting Σ_k |A_k| s_k from the computed bound, enlarged by 2⁻²⁰ for the rounding
+of this sum itself, covers everything. Where a number overflows, the bound is −∞ or ∞. ∎
 
 Importing this loads torch.
 """
