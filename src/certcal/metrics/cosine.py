@@ -3,8 +3,8 @@
 The kernel is the heat kernel with insulated ends, K(t, z) = 1 + 2 Σ_k exp(-π²k²σ²/2) cos(πkt) cos(πkz): on cosine
 coefficients smoothing is a multiplication. The samples of a cell are replaced by eight points with the same first eight
 moments, whose coefficients come from eight FFTs. The smoothed function and three derivatives are then known on a
-grid, and the absolute value of the polynomials of degree 7 through them is integrated exactly. The page
-"SmoothECE and other kernel sums" of the documentation proves the error bounds.
+grid, and the absolute value of the polynomials of degree 7 through them is integrated exactly. :func:`error_bound`
+has the proof.
 """
 
 from __future__ import annotations
@@ -235,6 +235,30 @@ def error_bound(cell: float, bandwidth: float) -> float:
     """Bound on the error of :func:`absolute_integral` with cells of the given width, over [0, 1].
 
     2 (h / 4σ)⁸ (1 + √8 σ) / √8! for the points, and 1e-10 for the polynomials, the cosines left out and rounding.
+
+    Kernel derivatives. The places t - z - 2m and -(t + z - 2m) for t in [0, 1] tile the real line, so ∫_0^1 |∂_z^p
+    K_σ(t, z)| dt <= ∫ |φ_σ^(p)(x)| dx = E|He_p(X)| / σ^p <= √p! / σ^p by Cauchy and Schwarz, as the Hermite polynomials
+    of a standard normal X have E He_p(X)² = p!. The same holds for derivatives in t.
+
+    Points. Let f(z) = (c - z) K_σ(t, z) and If the polynomial through its values at the eight points of the cell of z:
+    replacing samples by points replaces f by If. With ω the product of the distances to the points, f - If = ω(z)
+    ∫ M_z(s) f⁽⁸⁾(s) ds / 8!, where M_z is a B-spline: non-negative, with integral 1. For Chebyshev points |ω| <= 2
+    (h/4)⁸. Integrated over t, with ∂_s⁸ [(c - s) K] = (c - s) ∂_s⁸ K - 8 ∂_s⁷ K and |c - s| <= 1, a sample changes the
+    smoothed residuals by at most 2 (h/4)⁸ / 8! · (√8! / σ⁸ + 8 √7! / σ⁷) in L¹, which is the first term, and the
+    integral of their absolute value by no more. At the smallest σ = 2.5 h it is below 1.1e-10.
+
+    Polynomials. On a step of width g the difference between f and the polynomial with its values and first three
+    derivatives at both ends is ∫ G(t, s) f⁽⁸⁾(s) ds, where G is the Green's function of the eighth derivative with four
+    conditions at each end. It is non-negative and symmetric, and ∫ G(t, s) ds = ((t - a)(b - t))⁴ / 8! <= (g/2)⁸ / 8!,
+    so the difference is at most (g/2)⁸ / 8! · ∫ |f⁽⁸⁾| in L¹. The points carry a mass of at most 2.5 (the Lebesgue
+    constant of eight Chebyshev points is 2.3). With g <= σ/8 and g <= 1/8: 2.5 (1 + √8 σ) (g/2σ)⁸ / √8! < 1.2e-11.
+
+    The rest. Cosines with a factor below 1e-18 are left out. Moments that are off by δ times the total weight change
+    the result by at most 2δ; δ is 2⁻⁴⁵ without weights and, summed in blocks of 2¹⁸, below 3e-11 with weights. The
+    error of an FFT (Higham 2002, chapter 24) is below 1e-12 here.
+
+    A fixed point of f, which does not increase, lies between σ and the computed f̃(σ) up to ε where |f̃ - f| <= ε: from
+    σ < σ* follows σ* = f(σ*) <= f(σ) <= f̃(σ) + ε, and likewise on the other side. So no error is magnified.
     """
     sigma = min(bandwidth, 1.0)
     return 2 * (cell / (4 * sigma)) ** POINTS * (1 + math.sqrt(POINTS) * sigma) / math.sqrt(40320) + 1e-10

@@ -36,7 +36,7 @@ def smooth_ece(confidence: Any, correct: Any, *, bandwidth: float | None = None,
 
     smECE_σ = ∫_0^1 |Σ_n w_n (c_n - z_n) K_σ(t, z_n)| dt, with the Gaussian kernel K_σ reflected at 0 and 1 and weights
     that sum to one. It does not increase with σ, so smECE_σ = σ for one σ only, and that is the value. The page
-    "SmoothECE and other kernel sums" of the documentation has the proofs.
+    "Metrics" of the documentation has the proof.
 
     Parameters
     ----------
