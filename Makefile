@@ -85,7 +85,7 @@ examples: $(VENV)/.dev $(VENV)/.kernels ## pytest: docstring examples
 
 # Assertions that explain themselves take a fifth of a minute to compile: only what failed is run again with them.
 unit: $(VENV)/.dev $(VENV)/.kernels examples browser ## pytest: docstring examples, tests but those of Ray, documentation pages
-	$(VENV)/bin/pytest -n 2 --dist worksteal --assert=plain --tb=no --durations=10 --ignore-glob='*/test_ray*.py' tests \
+	$(VENV)/bin/pytest -n 2 --dist worksteal --assert=plain --durations=10 --ignore-glob='*/test_ray*.py' tests \
 	  || { $(VENV)/bin/pytest --lf --lfnf=none --ignore-glob='*/test_ray*.py' tests; exit 1; }
 
 # Beside the others and in one process: these tests share a cluster, and wait more than they compute.
