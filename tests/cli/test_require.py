@@ -28,6 +28,15 @@ def test_a_requirement_is_judged_on_the_interval_which_is_made_for_it(certcal_co
     assert document["measurements"][0]["value"] < one["value"]
 
 
+def test_what_a_requirement_is_about_is_measured_beside_the_default(certcal_command, scores, here):
+    ran = certcal_command("measure", scores, "--require", "kde-ece <= 0.9", "--json")
+    names = [row["name"] for row in json.loads(ran.out)["measurements"]]
+    assert (ran.code, len(names)) == (0, 13)
+    assert {"ece", "kde_ece"} < set(names)
+    ran = certcal_command("compare", scores, scores, "--metric", "ece", "--require", "old kde_ece <= 0.9", "--json")
+    assert (ran.code, {row["name"] for row in json.loads(ran.out)["rows"]}) == (0, {"ece", "kde_ece"})
+
+
 def test_one_that_is_not_met_is_exit_code_1_and_all_files_are_written(certcal_command, scores, here):
     asked = ("--require", "ece <= 0.0001", "--require", "estimate accuracy >= 0.1")
     ran = certcal_command("measure", scores, *asked, "-o", "a.html", "-o", "a.json", "-o", "a.txt")

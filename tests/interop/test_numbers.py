@@ -40,7 +40,7 @@ def test_kind_and_side_stand_in_the_name():
 
 
 def test_every_measurement_is_there_with_its_bins_and_the_ends_of_its_interval():
-    table = certcal.measure(certcal.Predictions.from_confidence(Z, C), bins=(5, 15), bootstrap=20)
+    table = certcal.measure(certcal.Predictions.from_confidence(Z, C), bins=(5, 15), bootstrap=20, metrics="all")
     found = values(table.to_dict())
     for row in table.rows:
         name = f"estimate/{row.name}" + (f"_bins_{row.settings['bins']}" if "bins" in row.settings else "")

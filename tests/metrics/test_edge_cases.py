@@ -165,10 +165,10 @@ def test_the_number_of_threads_does_not_change_the_result(monkeypatch, weigh):
     w = rng.gamma(1.0, size=n) if weigh else None
     predictions = Predictions.from_probabilities(p, y, w)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    usual = measure(predictions, bins=(15, 700), bootstrap=0)
-    again = measure(predictions, bins=(15, 700), bootstrap=0)
+    usual = measure(predictions, bins=(15, 700), bootstrap=0, metrics="all")
+    again = measure(predictions, bins=(15, 700), bootstrap=0, metrics="all")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    alone = measure(predictions, bins=(15, 700), bootstrap=0)
+    alone = measure(predictions, bins=(15, 700), bootstrap=0, metrics="all")
     for one, same, other in zip(usual, again, alone, strict=True):
         assert one.value == same.value, one.name
         if one.name in ROUNDED or (weigh and one.name.startswith("classwise")):
@@ -233,7 +233,7 @@ def test_a_thousand_classes_with_rows_that_sum_to_one_up_to_a_millionth():
     p = rng.dirichlet(np.full(1000, 0.01), 200).astype(np.float32)
     p[:, 0] += np.where(np.arange(200) % 2, 1e-6, 0).astype(np.float32)
     y = rng.integers(0, 1000, 200)
-    table = measure(Predictions.from_probabilities(p, y), bootstrap=0)
+    table = measure(Predictions.from_probabilities(p, y), bootstrap=0, metrics="all")
     assert table["brier_score"].value == pytest.approx(naive.brier_score(p, y), rel=1e-12)
     assert table["accuracy"].value == np.mean(p.argmax(axis=1) == y)
     assert table["ece"].value == pytest.approx(naive.ece(p.max(axis=1), p.argmax(axis=1) == y), abs=1e-12)

@@ -129,7 +129,7 @@ def test_three_hundred_calibrated_rows_have_an_interval_that_holds_the_estimate_
 )
 def test_every_interval_contains_its_estimate_in_the_range_of_the_metric(z: list[float], c: list[int]) -> None:
     for weight in (None, [1.0] * (len(z) - 1) + [0.25]):
-        table = measure(Predictions.from_confidence(z, c, sample_weight=weight), bins=4, bootstrap=10)
+        table = measure(Predictions.from_confidence(z, c, sample_weight=weight), bins=4, bootstrap=10, metrics="all")
         for row in table:
             assert row.interval is not None
             if math.isnan(row.value):

@@ -44,7 +44,7 @@ def test_every_row_equals_its_own_function(w, closed, kind):
         "confidence": lambda: Predictions.from_confidence(P.max(axis=1), P.argmax(axis=1) == Y, w),
         "score": lambda: Predictions.from_scores(P[:, 1], Y == 1, w),
     }[kind]()
-    table = measure(predictions, bins=10, closed=closed)
+    table = measure(predictions, bins=10, closed=closed, metrics="all")
     expected = expected_rows(predictions, 10, closed, w)
     assert list(dict.fromkeys(row.name for row in table)) == list(expected)
     assert len(expected) == ({"score": 29, "confidence": 21}.get(kind, 25))
@@ -59,14 +59,14 @@ def test_every_row_equals_its_own_function(w, closed, kind):
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_short_floats_are_measured_with_their_own_edges(dtype):
     z, c = (np.arange(11) / 10).astype(dtype), np.arange(11) % 2
-    table = measure(Predictions.from_confidence(z, c), bins=10)
+    table = measure(Predictions.from_confidence(z, c), bins=10, metrics="all")
     assert table["ece"].value == pytest.approx(5.3 / 11, abs=1e-2)
     assert table["ece"].value == metrics.ece(z, c, 10)
 
 
 def test_several_numbers_of_bins_have_a_row_each_and_the_others_one_row():
     predictions = Predictions.from_probabilities(P, Y)
-    table = measure(predictions, bins=(5, 15, 100))
+    table = measure(predictions, bins=(5, 15, 100), metrics="all")
     for name in (*BINNED, *CLASSWISE):
         assert [row.settings["bins"] for row in table if row.name == name] == [5, 15, 100]
         for bins in (5, 15, 100):
@@ -77,7 +77,7 @@ def test_several_numbers_of_bins_have_a_row_each_and_the_others_one_row():
 
 
 def test_bins_asked_for_twice_are_measured_once():
-    table = measure(Predictions.from_confidence([0.5], [1]), bins=[10, 10, np.int64(10)])
+    table = measure(Predictions.from_confidence([0.5], [1]), bins=[10, 10, np.int64(10)], metrics="all")
     assert [row.settings["bins"] for row in table if row.name == "ece"] == [10]
 
 
@@ -88,7 +88,7 @@ def test_the_bin_counts_of_the_study_can_be_asked_for():
 
 
 def test_settings_of_each_row_say_how_it_was_computed():
-    table = measure(Predictions.from_probabilities(P, Y), bins=7, closed="right")
+    table = measure(Predictions.from_probabilities(P, Y), bins=7, closed="right", metrics="all")
     assert table["ece"].settings == {"bins": 7, "closed": "right"}
     assert table["lp_ece"].settings == {"bins": 7, "closed": "right", "p": 2.0}
     assert table["harmonic_calibration_score"].settings == {"bins": 7, "closed": "right", "beta": 1.0}
@@ -104,14 +104,14 @@ def test_only_the_metrics_asked_for_are_measured():
 
 
 def test_the_predictions_of_two_classes_and_their_confidences_have_the_same_top_label_rows():
-    whole = measure(Predictions.from_probabilities(P, Y))
-    top = measure(Predictions.from_confidence(P.max(axis=1), P.argmax(axis=1) == Y))
+    whole = measure(Predictions.from_probabilities(P, Y), metrics="all")
+    top = measure(Predictions.from_confidence(P.max(axis=1), P.argmax(axis=1) == Y), metrics="all")
     for row in top:
         assert row.value == whole[row.name].value
 
 
 def test_rows_are_found_by_name_and_number_of_bins():
-    table = measure(Predictions.from_confidence([0.5], [1]), bins=(5, 10))
+    table = measure(Predictions.from_confidence([0.5], [1]), bins=(5, 10), metrics="all")
     assert table["ece", 10].settings["bins"] == 10
     assert table["accuracy"].value == 1
     with pytest.raises(KeyError, match=r"measured with bins 5, 10; ask for one, as in table\['ece', 5\]"):
@@ -123,7 +123,7 @@ def test_rows_are_found_by_name_and_number_of_bins():
 
 
 def test_the_table_is_frozen_and_iterates_over_estimates():
-    table = measure(Predictions.from_confidence([0.5], [1]))
+    table = measure(Predictions.from_confidence([0.5], [1]), metrics="all")
     with pytest.raises(dataclasses.FrozenInstanceError):
         table.n = 3
     assert isinstance(table, Measurements)
@@ -132,7 +132,7 @@ def test_the_table_is_frozen_and_iterates_over_estimates():
 
 
 def test_the_table_becomes_json_and_text():
-    table = measure(Predictions.from_probabilities(P, Y), bins=(5, np.int64(10)), bootstrap=10)
+    table = measure(Predictions.from_probabilities(P, Y), bins=(5, np.int64(10)), bootstrap=10, metrics="all")
     back = json.loads(json.dumps(table.to_dict()))
     assert back["n"] == 300
     assert back["kind"] == "probabilities"
@@ -166,7 +166,7 @@ def test_every_row_has_an_interval_that_needs_no_resamples(kind, w):
         "logits": lambda: Predictions.from_logits(np.log(p), y, w),
         "confidence": lambda: Predictions.from_confidence(p.max(axis=1), p.argmax(axis=1) == y, w),
     }[kind]()
-    table = measure(predictions, bins=(5, 15), bootstrap=20)
+    table = measure(predictions, bins=(5, 15), bootstrap=20, metrics="all")
     assert len(table) > 20
     for row in table:
         assert row.interval is not None, row.name
@@ -184,9 +184,11 @@ def test_intervals_of_classwise_rows_are_those_of_each_metric(w):
 
 def test_replicates_that_are_too_few_are_refused():
     with pytest.raises(InputError, match="pass a number from 10"):
-        measure(Predictions.from_confidence([0.5], [1]), bootstrap=3)
+        measure(Predictions.from_confidence([0.5], [1]), bootstrap=3, metrics="all")
 
 
 def test_measure_is_a_public_name_of_the_package():
-    found = certcal.measure(Predictions.from_confidence([0.5], [1]))
-    assert [row.name for row in found] == [row.name for row in measure(Predictions.from_confidence([0.5], [1]))]
+    found = certcal.measure(Predictions.from_confidence([0.5], [1]), metrics="all")
+    assert [row.name for row in found] == [
+        row.name for row in measure(Predictions.from_confidence([0.5], [1]), metrics="all")
+    ]

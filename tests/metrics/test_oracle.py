@@ -73,7 +73,7 @@ def predictions(oracle: Oracle) -> Predictions:
 
 
 def test_the_known_answers_are_found(oracle, predictions):
-    table = measure(predictions, bins=(10, 15, 20))
+    table = measure(predictions, bins=(10, 15, 20), metrics="all")
     for key, expected in oracle.known.items():
         last_digit = 10 if key in ("mean_confidence", ("equal_mass_ece", 15)) else 1  # these two have five digits
         assert table[key].value == pytest.approx(expected, abs=last_digit * oracle.digits), key
@@ -123,6 +123,8 @@ def test_double_precision_gives_the_same_errors_up_to_where_single_precision_val
 
 def test_the_stand_in_is_held_to_the_same_answers():
     stand_in = from_twins()
-    table = measure(Predictions.from_probabilities(stand_in.probabilities, stand_in.labels), bins=(10, 15, 20))
+    table = measure(
+        Predictions.from_probabilities(stand_in.probabilities, stand_in.labels), bins=(10, 15, 20), metrics="all"
+    )
     for key, expected in stand_in.known.items():
         assert table[key].value == pytest.approx(expected, rel=1e-12), key

@@ -97,11 +97,11 @@ def test_the_groups_of_a_table_read_in_pieces_have_the_values_of_each_in_memory(
     codes[7] = 3
     pieces = cut(predictions, 37, codes)
     found = survey_stream(lambda: iter(pieces), bins=(4, 15), closed=closed, diagram=6)
-    assert_same_values(found.measurements, measure(predictions, bins=(4, 15), closed=closed))
+    assert_same_values(found.measurements, measure(predictions, bins=(4, 15), closed=closed, metrics="all"))
     assert sorted(found.groups) == [0, 1, 2, 3]
     for code, group in found.groups.items():
         part = predictions.select(codes == code)
-        assert_same_values(group.measurements, measure(part, bins=(4, 15), closed=closed))
+        assert_same_values(group.measurements, measure(part, bins=(4, 15), closed=closed, metrics="all"))
         z, c, w = part.confidence, part.correct, part.sample_weight
         drawn = reliability(z, c, 6, closed=closed, sample_weight=w)
         assert group.reliability.to_dict() == drawn.to_dict()
@@ -266,7 +266,7 @@ def test_rows_that_need_all_samples_and_rows_with_weights_have_no_interval():
 def test_closed_intervals_of_pieces_are_those_of_the_whole():
     predictions = scored(3000)
     found = measure_stream(lambda: cut(predictions, 700), intervals=True)
-    whole = measure(predictions, bootstrap=10)
+    whole = measure(predictions, bootstrap=10, metrics="all")
     for row in found:
         if row.name != "top_label_nll":
             mine, theirs = row.interval, whole[row.name].interval

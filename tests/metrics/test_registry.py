@@ -14,7 +14,7 @@ from certcal import InputError, Predictions, metrics
 from certcal.cli import cli
 from certcal.cli.options import complete_metrics
 from certcal.metrics import METRICS, NAMES, SECTIONS, MetricEntry, measure_stream
-from certcal.metrics.registry import TASK_KINDS, OfBins, OfSamples, entry_named, entry_of
+from certcal.metrics.registry import TASK_KINDS, USUAL, OfBins, OfSamples, entry_named, entry_of, row_names
 from certcal.report.names import headlines
 
 RNG = np.random.default_rng(0)
@@ -50,7 +50,7 @@ def entry(request, monkeypatch):
 
 def test_a_metric_with_an_entry_is_measured_shown_and_written_everywhere(entry, tmp_path, capsys):
     expected = entry.function(Z, C)
-    found = certcal.measure(TABLE, bootstrap=20)
+    found = certcal.measure(TABLE, bootstrap=20, metrics="all")
     assert found[entry.name].value == expected
     resampled = metrics.bootstrap(
         entry.function, Z, C, replicates=20, **entry.settings(15 if entry.bins else None, "left")
@@ -64,6 +64,55 @@ def test_a_metric_with_an_entry_is_measured_shown_and_written_everywhere(entry, 
     found.report().save(page)
     assert entry.label in page.read_text("utf-8")
     assert entry.definition in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("task", TASK_KINDS)
+def test_a_dozen_metrics_are_measured_by_default_and_the_rest_by_name(task):
+    p = RNG.dirichlet((2, 1, 1), 60)
+    tables = {
+        "binary": {"score": Z, "outcome": C},
+        "top-label": TABLE,
+        "multiclass": {"prob_a": p[:, 0], "prob_b": p[:, 1], "prob_c": p[:, 2], "label": ["a", "b", "c"] * 20},
+    }
+    usual, every = (certcal.measure(tables[task], metrics=given) for given in ((), "all"))
+    names = [row.name for row in usual.rows]
+    assert usual.task == task
+    assert sorted(names) == sorted(USUAL[task])
+    assert 10 <= len(names) <= 12
+    assert "kde_ece" not in names
+    assert [row for row in every.rows if row.name in names] == list(usual.rows)
+    assert sorted(row.name for row in every.rows) == sorted(row_names(task))
+    more = certcal.measure(tables[task], metrics=["default", "kde-ece", largest_bin])
+    assert {row.name for row in more.rows} == {*names, "kde_ece", "largest_bin"}
+    again = certcal.measure(tables[task], **vars(usual.settings))
+    assert again.rows == usual.rows
+    pieces = certcal.measure(tables[task], memory=1)
+    assert {"ece"} < {row.name for row in pieces.rows} < set(names)
+    assert f"of {len(row_names(task))} metrics; asking for" in str(usual)
+    assert "metrics; asking for" not in str(every)
+
+
+def test_a_threshold_that_is_given_has_its_accuracy():
+    for options in ({}, {"memory": 1}):
+        assert certcal.measure({"score": Z, "outcome": C}, threshold=0.3, **options)["accuracy"].value > 0.5
+
+
+def test_the_caution_about_kernel_densities_is_true_and_stands_wherever_they_are_shown():
+    found = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        z = rng.beta(0.1, 0.1, 1500)
+        table = {"score": z, "outcome": rng.random(1500) < z}
+        found.append([metrics.kde_ece(z, table["outcome"]), metrics.ece(z, table["outcome"])])
+    by_density, in_bins = np.mean(found, axis=0)
+    assert 0.057 < by_density < 0.067
+    assert 0.005 < in_bins < 0.02
+    caution = METRICS["kde_ece"].caution
+    assert "0.062 ± 0.005" in caution
+    shown = certcal.measure(table, metrics=["ece", "kde_ece"])
+    for text in (shown.report().to_html(), str(shown), str(certcal.compare(shown, shown))):
+        assert caution.split(":")[0] in " ".join(text.split())
+    assert caution.split(":")[0] not in str(certcal.measure(table))
 
 
 def test_a_metric_with_an_entry_can_be_asked_for_by_name_on_the_command_line(entry, tmp_path, capsys):

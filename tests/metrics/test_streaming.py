@@ -154,7 +154,7 @@ def test_many_samples_cut_in_two_on_several_threads_are_the_same_bits():
     halves.update(z[200_500:], c[200_500:])
     halves.update(z[:200_500], c[:200_500])
     same(whole.result(), halves.result())
-    table = measure(Predictions.from_confidence(z, c), bins=(15, 700))
+    table = measure(Predictions.from_confidence(z, c), bins=(15, 700), metrics="all")
     for row in whole.result():
         assert row.value == pytest.approx(table[row.name, row.settings.get("bins")].value, rel=1e-9, abs=1e-12)
 
@@ -172,7 +172,7 @@ def test_a_table_read_in_pieces_has_the_values_of_the_whole(data, cuts, closed, 
         w = np.maximum(w, 1e-3)
     parts = [Predictions.from_confidence(z[a:b], c[a:b], picked(w, slice(a, b))) for a, b in bounds]
     found = measure_stream(lambda: iter(parts), bins=(3, 15), closed=closed)
-    expected = measure(Predictions.from_confidence(z, c, w), bins=(3, 15), closed=closed)
+    expected = measure(Predictions.from_confidence(z, c, w), bins=(3, 15), closed=closed, metrics="all")
     shared = 0
     for row in found:
         twin = expected[row.name, row.settings.get("bins")]
@@ -199,7 +199,7 @@ def test_a_table_of_rows_read_in_pieces_has_the_values_of_the_whole(data, cuts, 
         for a, b in itertools.pairwise([0, *places, y.size])
     ]
     found = measure_stream(lambda: iter(parts))
-    expected = measure(Predictions.from_probabilities(p, y, w))
+    expected = measure(Predictions.from_probabilities(p, y, w), metrics="all")
     for row in found:
         near = 1e-9 if row.name in ("smooth_ece", "kde_ece") else 1e-12
         error = row.settings.get("error_at_most", 0.0)
@@ -239,7 +239,7 @@ def test_the_rows_of_a_stream_come_in_the_order_of_measure():
     p = rng.dirichlet(np.ones(3), 50)
     predictions = Predictions.from_probabilities(p, rng.integers(0, 3, 50))
     found = [(row.name, row.settings.get("bins")) for row in measure_stream(lambda: [predictions], bins=(5, 10))]
-    expected = [(row.name, row.settings.get("bins")) for row in measure(predictions, bins=(5, 10))]
+    expected = [(row.name, row.settings.get("bins")) for row in measure(predictions, bins=(5, 10), metrics="all")]
     assert found == [key for key in expected if key in found]
 
 

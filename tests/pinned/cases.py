@@ -33,21 +33,25 @@ TORCH = 1e-5
 PAGE = "-o {out}/page.html"
 CASES = (
     # Tables of every kind.
-    Case("measure-confidences", "measure confidences.csv"),
-    Case("measure-labels", "measure labels.csv --no-diagram"),
-    Case("measure-scores", "measure scores.csv --no-diagram"),
-    Case("measure-probabilities", "measure probabilities.csv --no-diagram"),
-    Case("measure-logits", "measure logits.npz --no-diagram"),
-    Case("measure-columns", "measure confidences.csv --confidence confidence --correct correct --explain --no-diagram"),
+    Case("measure-confidences", "measure confidences.csv --metric all"),
+    Case("measure-labels", "measure labels.csv --no-diagram --metric all"),
+    Case("measure-scores", "measure scores.csv --no-diagram --metric all"),
+    Case("measure-probabilities", "measure probabilities.csv --no-diagram --metric all"),
+    Case("measure-logits", "measure logits.npz --no-diagram --metric all"),
+    Case(
+        "measure-columns",
+        "measure confidences.csv --confidence confidence --correct correct --explain --no-diagram --metric all",
+    ),
     Case(
         "measure-groups", "measure confidences.csv --by site --metric ece --metric top_label_brier_score --metric auroc"
     ),
-    Case("measure-weights", "measure confidences.csv --weight kg --no-diagram"),
-    Case("measure-pieces", "measure confidences.csv --memory 1kB --no-diagram"),
+    Case("measure-weights", "measure confidences.csv --weight kg --no-diagram --metric all"),
+    Case("measure-pieces", "measure confidences.csv --memory 1kB --no-diagram --metric all"),
     Case("measure-pieces-groups", "measure confidences.csv --memory 1kB --by site --metric ece --no-diagram"),
     Case("measure-bins", "measure logits.npz --bins 5,10 --bins 20 --metric ece --metric mce --no-diagram"),
-    Case("measure-closed-right", "measure scores.csv --closed right --bins 10 --no-diagram"),
+    Case("measure-closed-right", "measure scores.csv --closed right --bins 10 --no-diagram --metric all"),
     Case("measure-metrics", "measure logits.npz --metric ece --metric auroc --metric smooth_ece"),
+    Case("measure-default", "measure scores.csv --no-diagram"),
     Case("measure-bounds", "measure scores.csv --metric ece --bounds --no-diagram"),
     # Bounds.
     Case("bound", "bound confidences.csv"),
@@ -79,9 +83,9 @@ CASES = (
     Case("certify-run-familywise", "certify run --radius 0.1,0.2 --familywise --alpha 0.01"),
     Case("certify-run-nothing", "certify run --radius 40"),
     # Pages.
-    Case("report-table", f"report confidences.csv {PAGE}", ("json", "csv")),
-    Case("report-groups", f"report confidences.csv --by site --no-intervals {PAGE}", ()),
-    Case("report-pieces", f"report scores.csv --memory 1kB {PAGE}", ()),
+    Case("report-table", f"report confidences.csv --metric all {PAGE}", ("json", "csv")),
+    Case("report-groups", f"report confidences.csv --by site --no-intervals --metric all {PAGE}", ()),
+    Case("report-pieces", f"report scores.csv --memory 1kB --metric all {PAGE}", ()),
     Case("report-intervals", f"report radii.csv {PAGE}", ("csv",)),
     Case("report-run", f"report run --radius 0.1,0.2 --data points.npz {PAGE}", ("csv",)),
     Case("report-runs", f"report run run-small {PAGE}", ("json", "csv")),
@@ -156,7 +160,7 @@ CASES = (
     # Names that would like to be formulas, escapes or markup.
     Case("hostile-measure", "measure hostile.csv --by '<b>=1+1</b>' --metric ece --metric top_label_brier_score"),
     Case("hostile-certify", "certify hostile-intervals.csv --by group --bins 5", ("csv", "html")),
-    Case("hostile-report", f"report hostile.csv --by '<b>=1+1</b>' --no-intervals {PAGE}", ("csv",)),
+    Case("hostile-report", f"report hostile.csv --by '<b>=1+1</b>' --no-intervals --metric all {PAGE}", ("csv",)),
 )
 
 # Exit code 2, nothing on standard output, nothing written.
@@ -212,7 +216,7 @@ def _measured(folder: Path) -> tuple[Any, Any]:
     import certcal
     from certcal.data import read_predictions
 
-    found = certcal.measure(read_predictions(folder / "scores.csv"), bins=[10, 15])
+    found = certcal.measure(read_predictions(folder / "scores.csv"), bins=[10, 15], metrics="all")
     return [[line.value, line.n] for line in found], found
 
 

@@ -70,7 +70,7 @@ def test_a_binary_table_has_a_decision_curve_on_its_page_and_in_its_json_and_oth
 
 def test_binary_rows_have_intervals_that_contain_them_and_tests_have_none():
     w = RNG.random(400)
-    found = certcal.metrics.measure(Predictions.from_scores(S, Y, w), bootstrap=10)
+    found = certcal.metrics.measure(Predictions.from_scores(S, Y, w), bootstrap=10, metrics="all")
     for name in ("calibration_slope", "calibration_intercept", "observed_expected_ratio", "ici", "e50", "e90"):
         row = found[name]
         assert row.interval.lower < row.value < row.interval.upper, name

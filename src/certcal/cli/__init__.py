@@ -42,7 +42,7 @@ __all__ = ["cli", "main"]
     headings={"measure": "Tables", "predict": "Models", "train": "Research", "demo": "Other"},
     examples=(
         ("certcal demo", "a first look; needs no data"),
-        ("certcal measure predictions.csv", "all metrics of a table"),
+        ("certcal measure predictions.csv", "the metrics of a table"),
         ("certcal bound predictions.csv", "how large its true calibration error can be"),
         ("certcal certify intervals.csv", "the worst that intervals of confidences allow"),
         ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -o run", "sample noise around a model's inputs"),

@@ -38,7 +38,7 @@ _SAVING = ("save", "save_inputs", "part")
             "certcal attack --model n.safetensors --data t.npz --epsilon 8/255 --save found",
             "keep the predictions; then:",
         ),
-        ("certcal measure found/plus-true-8-255.parquet", "all metrics of what an attack has made of them"),
+        ("certcal measure found/plus-true-8-255.parquet", "the metrics of what an attack has made of them"),
     ),
 )
 @model_options(verb, _WHAT)

@@ -82,7 +82,7 @@ def compare(sources: tuple[str, ...], output: Output, **options: Any) -> None:
     """Compare two tables of predictions, or the certified robustness of runs and published logs.
 
     Tables are the old and the new one, as 'certcal measure' takes them. Rows of the same key are the same sample.
-    Reports old, new and the difference of every metric with an interval, per group if asked.
+    Reports old, new and the difference of each metric with an interval, per group if asked.
 
     A run is a folder that 'certcal sample' made, or a log with the columns idx, label, predict, radius and
     correct. Reports certified accuracy at each radius and the best over all runs, the average certified radius with
@@ -101,6 +101,8 @@ def compare(sources: tuple[str, ...], output: Output, **options: Any) -> None:
     of_tables = families is None and are_tables(sources)
     _refuse_stray(of_tables)
     chosen = {name: options[name] for name in (_OF_TABLES if of_tables else _OF_RUNS)}
+    if of_tables:
+        chosen["metrics"] = output.with_required(chosen["metrics"])
     given: list[Any] = [named] if named else list(sources)
     found: Result = verb(*given, **chosen)
     output.emit(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ _KINDS = {
 }
 
 
+# What stands before the name of a metric where two tables are compared.
+_OF_CHANGES = re.compile(r"^(difference|old|new)_")
 _DIGEST_OF_FOLDERS = (
     "The SHA-256 of a run or folder is that of the list of its files with theirs. Inside its folder: "
     "find * -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum"
@@ -84,6 +87,14 @@ class Output:
             refuse_overwriting(path, force=self.force)
         if len({path.resolve() for path in self.paths}) < len(self.paths):
             raise InputError("-o names the same file twice; give each file once")
+
+    def with_required(self, metrics: Iterable[Any]) -> tuple[Any, ...]:
+        """Metrics that were asked for, or the default, and those that requirements are about."""
+        from certcal.metrics import DEFAULT, metric_name, row_names
+
+        named = (metric_name(_OF_CHANGES.sub("", each.name)) for each in self.require)
+        required = [name for name in named if name in row_names()]
+        return (*(tuple(metrics) or (DEFAULT,)), *required) if required else tuple(metrics)
 
     def emit(
         self,

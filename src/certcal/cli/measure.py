@@ -18,9 +18,10 @@ _MEASURING, _PREDICTING = "Measuring", "A model instead of a table"
 @click.command(
     cls=ExampleCommand,
     examples=(
-        ("certcal measure predictions.csv", "every metric, with a reliability diagram"),
+        ("certcal measure predictions.csv", "a dozen metrics, with a reliability diagram"),
         ("certcal measure scores.parquet --score pd --outcome status --positive default", "say which columns to use"),
         ("certcal measure predictions.npz --bins 5,10,15,20", "several numbers of bins"),
+        ("certcal measure predictions.csv --metric all", "every metric there is"),
         ("certcal measure predictions.csv --by hospital", "each group beside the whole"),
         ("certcal measure predictions.csv --level 0.9", "with 90 % intervals"),
         ("certcal measure predictions.csv --require 'ece <= 0.05'", "pass or fail: exit code 1 when it is not met"),
@@ -57,6 +58,7 @@ def measure(
     from certcal.cli.sources import existing_files, refuse_run
 
     options |= {"bootstrap": 0} if no_intervals else {}
+    options["metrics"] = output.with_required(options["metrics"])
     if table is not None:
         given = {"--model": model, "--data": data, "--weights": weights, "--outputs": outputs}
         if stray := next((name for name, value in given.items() if value is not None), None):

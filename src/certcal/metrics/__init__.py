@@ -25,6 +25,8 @@ from certcal.metrics.decision import DecisionCurve, decision_curve, net_benefit
 from certcal.metrics.kernel import kde_ece, mmce, smooth_ece
 from certcal.metrics.loess import e50, e90, ici
 from certcal.metrics.registry import (
+    ALL,
+    DEFAULT,
     METRICS,
     NAMES,
     SECTION_NAMES,
@@ -33,6 +35,7 @@ from certcal.metrics.registry import (
     check_names,
     entry_named,
     metric_name,
+    named_rows,
     plain_metric,
     row_names,
 )
@@ -52,6 +55,8 @@ from certcal.metrics.scores import (
 )
 
 __all__ = [
+    "ALL",
+    "DEFAULT",
     "METRICS",
     "NAMES",
     "SECTIONS",
@@ -99,6 +104,7 @@ __all__ = [
     "measure_stream",
     "metric_name",
     "mmce",
+    "named_rows",
     "net_benefit",
     "nll",
     "observed_expected_ratio",

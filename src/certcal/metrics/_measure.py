@@ -22,6 +22,7 @@ from certcal.claims import Estimate
 from certcal.metrics import classwise, scores
 from certcal.metrics._intervals import Evidence
 from certcal.metrics.registry import (
+    DEFAULT,
     MeanOf,
     MetricEntry,
     OfBins,
@@ -32,6 +33,7 @@ from certcal.metrics.registry import (
     OfSamples,
     check_names,
     metric_name,
+    named_rows,
     table_rows,
 )
 from certcal.predictions import task_of
@@ -144,7 +146,7 @@ def measure(
     seed: int = 0,
     threshold: float | None = None,
 ) -> Measurements:
-    """Every metric that the predictions allow.
+    """Metrics of predictions: a dozen, those that are named, or every one that the predictions allow.
 
     Parameters
     ----------
@@ -155,7 +157,7 @@ def measure(
     closed
         Which side of a bin belongs to it, "left" or "right".
     metrics
-        Names of the rows wanted, or metrics of your own; all built-in ones when None.
+        Names of the rows wanted, "default" or "all", or metrics of your own; the default when None.
     bootstrap
         0 for no intervals. Otherwise every row has that of :func:`certcal.metrics.with_interval`; those of metrics of
         your own come from so many resamples.
@@ -187,7 +189,7 @@ def measure(
     given = check_threshold(threshold, predictions.task)
     shared = _SharedValues(predictions, counts, side)
     found: list[Estimate] = []
-    for entry, count in _chosen_rows(metrics, predictions, counts):
+    for entry, count in _chosen_rows(metrics, predictions, counts, threshold is not None):
         settings, (arrays, options) = entry.settings(count, side, given), entry.arguments(predictions) or ((), {})
         value = shared.value(entry, count, arrays, options, settings)
         interval = None
@@ -218,12 +220,11 @@ def check_threshold(threshold: float | None, task: str) -> dict[str, float]:
     return {} if threshold is None else {"threshold": real(threshold, "threshold", "pass a number from 0 to 1")}
 
 
-def _chosen_rows(metrics: Any, predictions: Predictions, counts: tuple[int, ...]) -> list[Row]:
+def _chosen_rows(metrics: Any, predictions: Predictions, counts: tuple[int, ...], at_threshold: bool) -> list[Row]:
     task = predictions.task
     rows = [(entry, count) for entry, count in table_rows(counts, task) if entry.arguments(predictions) is not None]
-    if metrics is None:
-        return rows
-    wanted = check_names([metrics] if isinstance(metrics, str) or callable(metrics) else metrics)
+    given = check_names([metrics] if isinstance(metrics, str) or callable(metrics) else metrics or ())
+    wanted = named_rows(given or (DEFAULT, *(["accuracy"] if at_threshold else [])), task)
     known = list(dict.fromkeys(entry.text("name", task) for entry, _ in rows))
     for name in wanted:
         if not callable(name) and name not in known:

@@ -191,6 +191,12 @@ def metric_rows(
     return made
 
 
+def cautions(rows: Iterable[Estimate], task: str | None = None) -> str:
+    """What readers of these metrics should know, for the note below their table."""
+    entries = (entry_named(name, task) for name in dict.fromkeys(row.name for row in rows))
+    return " ".join(entry.caution for entry in entries if entry is not None and entry.caution)
+
+
 def per_group(
     by: str | None,
     columns: Mapping[Any, Column],

@@ -116,7 +116,7 @@ def _of_either(
 def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
     """Compare two tables of predictions, or the certified robustness of runs, published logs and training methods.
 
-    Of tables: old, new and the difference of every metric with an interval, row by row where rows are the same samples.
+    Of tables: old, new and the difference of each metric with an interval, row by row where rows are the same samples.
 
     Of runs: every keyword that is none of those below is a family, the runs of one training method at one or more noise
     levels. Several at one noise level are other seeds of the same training; their values are means over them, with
@@ -148,7 +148,7 @@ def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
     closed
         Closed end of each bin.
     metrics
-        Metric to report; repeatable. Default: all.
+        Metric to report, or all; repeatable. Default: as of :func:`certcal.measure`.
     level
         Confidence level of the intervals of differences.
     seed

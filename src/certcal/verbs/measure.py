@@ -25,7 +25,7 @@ from certcal.data import (
     physical_memory,
     size_text,
 )
-from certcal.metrics import check_names, metric_name
+from certcal.metrics import ALL, DEFAULT, check_names, metric_name, named_rows
 from certcal.predictions import Predictions, task_of
 from certcal.result import Result
 from certcal.verdict import Candidate
@@ -78,6 +78,11 @@ class MeasureSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metrics", check_names(self.metrics))
+
+    @property
+    def by_name(self) -> bool:
+        """Whether metrics were named one by one, and not as the default or as all."""
+        return bool(self.metrics) and not {DEFAULT, ALL} & {*filter(lambda each: isinstance(each, str), self.metrics)}
 
     @property
     def diagram_bins(self) -> int:
@@ -152,7 +157,7 @@ class Measurement(Result):
     bounds: Sequence[Bound] = ()
     """Bounds on the true calibration error, each with a failure probability of its own."""
     decision_curve: DecisionCurve | None = None
-    """Net benefit over thresholds, where all metrics of a binary score that fits in memory were asked for."""
+    """Net benefit over thresholds, of a binary score that fits in memory whose metrics were not named one by one."""
     settings: MeasureSettings | None = None
     """What was asked: ``measure(data, **vars(m.settings))`` is the same measurement."""
 
@@ -303,7 +308,7 @@ def measure(
     source: str | None = None,
     progress: ProgressLike = True,
 ) -> Measurement:
-    """Measure the calibration of predictions: every metric that they allow, groups beside the whole, and a diagram.
+    """Measure the calibration of predictions: a dozen metrics or all, groups beside the whole, and a diagram.
 
     Parameters
     ----------
@@ -325,9 +330,9 @@ def measure(
     closed
         Closed end of each bin.
     metrics
-        Metric to report; repeatable. Default: all.
+        Metric to report, or all; repeatable. Default: a dozen that practitioners know.
 
-        Names, in any case, or functions of your own from confidences and outcomes to a number.
+        Names, in any case, "default", "all", or functions of your own from confidences and outcomes to a number.
     bootstrap
         Number of resamples for the interval of a metric of your own; 0 for no intervals.
     level
@@ -409,7 +414,7 @@ def _measure_in_memory(
     name = source or data.name
     about = (data.about, data.description, parts[0], data.by, parts[1:], conventions)
     found = Measurement(name, *about, settings=settings)
-    if predictions.task == "binary" and not settings.metrics:
+    if predictions.task == "binary" and not settings.by_name:
         found = replace(found, decision_curve=_decision_curve(predictions, settings.level))
     if settings.bounds is False:
         return found
@@ -448,7 +453,7 @@ def _measure_group(name: str, predictions: Predictions, settings: MeasureSetting
     found: Measurements = measurements(
         predictions,
         bins=settings.bins,
-        metrics=settings.metrics or None,
+        metrics=settings.metrics,
         bootstrap=settings.bootstrap,
         seed=settings.seed,
         threshold=settings.threshold,
@@ -499,7 +504,7 @@ def _measure_in_passes(
     )
     there = {row.name for row in found.measurements.rows}
     for metric in settings.metrics:
-        if metric not in there:
+        if metric not in (*there, DEFAULT, ALL):
             reason = (
                 f"{getattr(metric, '__name__', metric)} needs all samples at once, and this table is read in pieces"
             )
@@ -509,8 +514,11 @@ def _measure_in_passes(
             reason = f"the group {name!r} has only samples of weight 0"
             raise InputError(reason, argument="by", remedy="at least one must be positive")
 
+    at_threshold = ("accuracy",) if settings.threshold is not None and not settings.metrics else ()
+    shown = {*named_rows(settings.metrics, found.measurements.task), *at_threshold}
+
     def part(name: str, survey: Survey) -> MeasuredGroup:
-        rows = [row for row in survey.measurements.rows if not settings.metrics or row.name in settings.metrics]
+        rows = [row for row in survey.measurements.rows if row.name in shown]
         return MeasuredGroup(name, survey.measurements.n, rows, survey.reliability)
 
     whole = part("all", found)

@@ -19,7 +19,7 @@ TABLE = {
 
 @pytest.fixture(scope="module")
 def found():
-    return certcal.measure(TABLE, bins=5, by="site", bounds=True, bootstrap=20)
+    return certcal.measure(TABLE, bins=5, by="site", bounds=True, bootstrap=20, metrics="all")
 
 
 def test_a_measurement_without_further_questions_has_a_number_a_diagram_and_an_appendix():

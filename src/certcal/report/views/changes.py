@@ -27,7 +27,7 @@ from certcal.report.document import (
     relation_of,
     text_of,
 )
-from certcal.report.names import definitions, headlines, label, metric_rows, per_group, short_label
+from certcal.report.names import cautions, definitions, headlines, label, metric_rows, per_group, short_label
 from certcal.report.numbers import between, bins_text, interval, number
 from certcal.report.reliability import reliability_charts
 from certcal.report.views.bounds import bound_name, two_sided_claim
@@ -100,7 +100,9 @@ def changes_table(found: ChangeComparison, names: tuple[str, str] = ("old", "new
         rows = metric_rows(
             estimates, _task_of_tables(found), lambda each: _cells_of_change(mine[id(each)], spread, tested)
         )
-    return Table(columns, rows, most=10_000)
+    task = _task_of_tables(found) if found.kind == "estimates" else None
+    shown = [row.new for row in found.rows if isinstance(row.new, Estimate)]
+    return Table(columns, rows, note=cautions(shown, task), most=10_000)
 
 
 def _cells_of_change(row: Change, spread: bool, tested: bool) -> list[Cell]:

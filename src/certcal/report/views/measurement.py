@@ -12,6 +12,7 @@ import numpy as np
 from certcal._base.rounding import percent_text
 from certcal._base.text import capital
 from certcal.claims import Bound, Estimate, short_text
+from certcal.metrics import DEFAULT, row_names
 from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, TextBars, covering, ticks
 from certcal.report.document import (
     Block,
@@ -29,6 +30,7 @@ from certcal.report.document import (
 )
 from certcal.report.names import (
     calibration_error,
+    cautions,
     definition,
     definitions,
     headlines,
@@ -154,7 +156,8 @@ def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
         return [value, *([interval(row)] if levels else [])]
 
     rows = metric_rows(group.rows, task, cells)
-    return Table(columns, rows, f"Estimates on {group.n:,} sample{'' if group.n == 1 else 's'}", most=10_000)
+    caption = f"Estimates on {group.n:,} sample{'' if group.n == 1 else 's'}"
+    return Table(columns, rows, caption, cautions(group.rows, task), most=10_000)
 
 
 def _groups(found: Measurement) -> list[Block]:
@@ -234,6 +237,9 @@ def _notes_of_measurement(found: Measurement) -> list[str]:
     said.append(f"Bins are {given['bins_are']}. {what} from these samples, not guarantees.")
     if found.row_of("accuracy") is not None and "threshold" in given:
         said.append(f"Outcome 1 is predicted from a score of {given['threshold']:g} on ({given['threshold_is']}).")
+    if found.settings is not None and not {*found.settings.metrics} - {DEFAULT}:
+        shown, every = len({row.name for row in found.rows}), len(row_names(found.task))
+        said.append(f"{shown} of {every} metrics; asking for the metric 'all' gives every one.")
     if len(found.bounds) > 1:
         level = short_text(given["delta"], "upper")
         said.append(f"Each bound fails with probability at most {level} on its own: choose one before looking.")
