@@ -150,8 +150,31 @@ def optimal_nodes(low: float, high: float, count: int, h: float) -> Floats:
 def interpolating(places: Floats, nodes: Floats, h: float) -> tuple[Floats, Floats]:
     """Functions φ_j(x) = sech²((x - t_j)/2h) Π_{k≠j} tanh((x - t_k)/2h)/tanh((t_j - t_k)/2h), one per node, and |B(x)|.
 
-    B(x) = Π_k tanh((x - t_k)/2h). For every calibration function η of scores perturbed with bandwidth h, |η(x) - ½ -
-    Σ_j (η(t_j) - ½) φ_j(x)| <= |B(x)| √(1 + B(x)²/4); the documentation has the proof.
+    For every calibration function η of scores perturbed with bandwidth h and every real x, |η(x) - ½ - Σ_j (η(t_j)
+    - ½) φ_j(x)| <= |B(x)| (2√(η(x)(1 - η(x))) + |B(x)| |η(x) - ½|) <= |B(x)| √(1 + B(x)²/4), B(x) = Π_k tanh((x -
+    t_k)/2h).
+
+    Where η goes. η = P/(P + Q) with P(z) = E[η₀ w sech((z - S)/h)], Q(z) = E[(1 - η₀) w sech((z - S)/h)] and
+    weights w > 0. For |Im z| = βh < πh/2, sech(a + iβ) has an argument of at most β, because its real part cosh a
+    cos β/|cosh(a + iβ)|² is at least cos β times its modulus 1/|cosh(a + iβ)| >= 1/cosh a. So P and Q lie in the
+    convex cone of arguments up to β, P + Q ≠ 0, and L = ln(P/Q) is analytic with |Im L| <= 2β < π (if P or Q
+    vanishes, η is constant; see the end). It is real on the real line, and f = 2η - 1 = tanh(L/2).
+
+    A function with a positive real part. p = sech(L/2) + i tanh(L/2) equals (1 + iv)/(1 - iv) with v = tanh(L/4),
+    and |v| < 1 because |Im L/4| < π/4. So Re p > 0 in the strip. On the real line Im p = f and Re p = √(1 - f²).
+
+    Recovery. Take the strip |Im z| <= β'h with a β' below π/2, in which p is bounded; u = tanh(πz/(4β'h)) maps it
+    to the unit disc, and real x to real u. There B becomes the Blaschke product of the nodes: |B| = 1 on the
+    circle, real on the real line. For g bounded and analytic, the residues of g(ζ)/B(ζ) · (1 - u²)/((ζ - u)(1 -
+    uζ)) at u and at the nodes give g(u) - Σ_j g(t_j) φ_j(u) = B(u) ∫ g B̄ dP_u, since that kernel is Poisson's on
+    the circle: P_u is a probability measure with ∫ g dP_u = g(u).
+
+    Bound. With p = 2 Re p - p̄, ∫ p B̄ dP_u = 2 ∫ Re p · B̄ dP_u - conj(p(u) B(u)). The first integral is at most ∫
+    Re p dP_u = Re p(u) in modulus, as Re p > 0 and |B| = 1. The imaginary part of the whole is at most 2 Re p(u) +
+    |f(u)| |B(u)|. By symmetry under conjugation it is what f, the imaginary part of p on the real line, has in the
+    place of g. So |f - Σ f(t_j) φ_j| <= |B| (2√(1 - f²) + |B| |f|); half of it is the claim, since √(1 - f²) =
+    2√(η(1 - η)). The second inequality is that of Cauchy and Schwarz. Now let β' go to π/2. (For f = ±1 it holds
+    with p = ±i.)
     """
     apart = np.tanh((nodes[:, None] - nodes) / (2 * h))
     np.fill_diagonal(apart, 1.0)

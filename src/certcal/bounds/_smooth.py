@@ -150,7 +150,7 @@ def smooth(
        the samples to its expectation. δ₁ + δ₂ = δ.
 
     H is one of two, chosen by looking at scores only. *Analytic*: a projection on functions that interpolate, piece by
-    piece (the documentation has the theorem). Its bias falls like exp(-π²N/2) with N nodes per bandwidth,
+    piece (:func:`interpolating` has the theorem). Its bias falls like exp(-π²N/2) with N nodes per bandwidth,
     so the bound falls like √(ln(n)/nh). *Local averages*: H_ij = w_ij, not negative, in a window around s_i; better for
     few samples with scores near 0 or 1. Their bias is at most Σ_j w_ij |d_ij|/2h and at most |Σ_j w_ij d_ij|/2h + Σ_j
     w_ij d_ij²/4h², d_ij = s_j - s_i, because |η′| <= 1/2h and |η″| <= 1/2h².
