@@ -421,25 +421,6 @@ def test_numbers_that_come_from_runs_carry_the_version_that_made_them(page: Path
     assert re.search(r"certcal \d+\.\d+\.\d+ at commits? [0-9a-f]{7}\b", page.read_text("utf-8"))
 
 
-def titles() -> Iterator[re.Pattern[str]]:
-    """Texts of the views and of the lab, what is filled in standing for anything."""
-    for file in (*(ROOT / "src/certcal/report").rglob("*.py"), *(ROOT / "src/certcal/lab").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield re.compile(re.escape(node.value))
-            elif isinstance(node, ast.JoinedStr):
-                parts = (re.escape(each.value) if isinstance(each, ast.Constant) else ".*" for each in node.values)
-                yield re.compile("".join(parts))
-
-
-def test_sections_and_charts_that_the_page_of_the_papers_names_are_made() -> None:
-    lines = (ROOT / "docs" / "papers.md").read_text("utf-8").splitlines()
-    cells = [line.split("|")[2] for line in lines if line.count("|") > 4]
-    named = {name for cell in cells for name in re.findall(r'(?<=[ ,])"([A-Z][^"]*)"', re.sub("`[^`]*`", "", cell))}
-    known = [title for title in titles() if len(title.pattern) > 8]
-    assert {name for name in named if not any(title.fullmatch(name) for title in known)} == set()
-
-
 def equations() -> list[tuple[str, str, str]]:
     """Statement, name and file of every line of the page that finds equations in the source."""
     lines = (ROOT / "docs" / "equations.md").read_text("utf-8").splitlines()
