@@ -27,6 +27,6 @@ def conclude(rows: list[Row], section: str, write_docs: bool) -> int:
     for name, value, limit, good in rows:
         print(f"{'ok  ' if good else 'MISS'}  {name:<60} {value:>10.3g}   target {limit}")
     if write_docs:
-        cells = [[name, limit, f"{value:.3g}", "holds" if good else "MISSED"] for name, value, limit, good in rows]
-        write_page(PAGE, section, markdown(["what", "limit", "measured", ""], cells))
+        cells = [[name, limit, f"{value:.3g}" if good else f"{value:.3g}, MISSED"] for name, value, limit, good in rows]
+        write_page(PAGE, section, markdown(["what", "limit", "measured"], cells))
     return 0 if all(good for *_, good in rows) else 1

@@ -97,7 +97,7 @@ def show(results: Results, found: list[Verdict]) -> None:
 
 def markdown(columns: list[str], cells: list[list[str]]) -> str:
     rows = [columns, ["---"] * len(columns), *cells]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+    return "\n".join(f"|{'|'.join(cell.replace('|', '/') for cell in row)}|" for row in rows)
 
 
 def page(results: Results, found: list[Verdict], environment: dict[str, Any]) -> str:

@@ -162,10 +162,10 @@ def widths_table() -> list[str]:
 
 def targets_table(rows: list[Row]) -> list[str]:
     """Every ratio, its limit, and whether it holds."""
-    lines = ["| what | limit | measured |  |", "| --- | --- | --- | --- |"]
+    lines = ["|what|limit|measured|", "|---|---|---|"]
     for name, value, limit, good in rows:
         measured = f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
-        lines.append(f"| {name} | {limit} | {measured} | {'holds' if good else 'MISSED'} |")
+        lines.append(f"|{name}|{limit}|{measured}{'' if good else ', MISSED'}|")
     return lines
 
 

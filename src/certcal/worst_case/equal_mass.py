@@ -7,7 +7,15 @@ signs, hence the best s with a limited number of changes is found by dynamic pro
 recomputed equal-mass bins the changes are edges, edge m is the k_m-th smallest confidence, and that lies between the
 k_m-th smallest lower end and the k_m-th smallest upper end. What an edge cannot do is therefore known; that the bins
 must also hold equal masses is not used, because ties never split: samples on an edge go to the bin above it, and a bin
-below may be as small as one likes. The proof is in the documentation.
+below may be as small as one likes.
+
+In steps. (1) N · ECE <= Σ_n g_n(s) for the signs s of the bins of any confidences: a correct sample gets 1 - t at the
+first t >= l of sign +, or u - 1 if none is within reach; a wrong one t at the last t <= u of sign -, or -l. (2) Each
+term depends on where its run of equal signs begins and ends only: a correct sample belongs to the run that holds l and
+looks no further than the next change, a wrong one to the run that holds u and looks back to the last change. (3) Each
+change is one of the edges, no two the same. So the program's maximum is over a set of sign functions that contains all
+that any confidences can have. (4) In a cell with a change + counts from its lower end and - up to its upper end, which
+only adds to each g_n; a run inside one cell gives back what its neighbours both counted. Rounding is bounded and added.
 
 Changes are placed in the cells of a grid, in each of which every sample may have both signs: that only adds, so the
 value is a bound for all places. A search from its solution finds confidences that come close.
