@@ -222,7 +222,7 @@ def test_columns_are_named_by_keywords_or_given_as_values() -> None:
         ((BINARY,), {"score": "pd"}, "^score: predictions have no columns; leave it out$"),
         ((FRAME,), {"score": P[1:], "outcome": Y}, "^score: it has 59 values for 60 rows; give one each$"),
         (("t.csv",), {"score": P}, "^score: values stand beside a table in memory only; give the name of a column$"),
-        ((Y, P), {"score": "pd"}, "^score: it names a column of a table, and no table is given; leave it out$"),
+        ((Y, P), {"score": "pd"}, "^score: it is for a table, and no table is given; leave it out$"),
         ((Y, P), {"weight": "w"}, "^weight: no table is given; give the weight of each sample$"),
     ],
 )

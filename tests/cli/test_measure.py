@@ -317,10 +317,9 @@ def test_metrics_may_be_named_as_they_are_shown_and_a_tiny_p_value_is_not_printe
     [
         ("score,label\n0.5,1\n1.5,0\n", "outside [0, 1]; pass probabilities"),
         ("score,label\n-.5,1\n1.5,0\n", "; if these are log-odds, apply the sigmoid first: 1/(1 + exp(-x))"),
-        ("score,label\n12,1\n87.5,0\n", "outside [0, 1]; if these are per cent, divide them by 100"),
+        ("score,label\n2.5,1\n8.5,0\n", "outside [0, 1]; if these are percentages, say so; run: certcal measure "),
         ("score,label\n612,1\n640,0\n", "first, on other data, such as with scikit-learn's LogisticRegression"),
-        ("conf,correct\n12,1\n87.5,0\n", "outside [0, 1]; if these are per cent, divide them by 100"),
-        ("p_0,p_1,label\n50,50,1\n80,20,0\n", "outside [0, 1]; if these are per cent, divide them by 100"),
+        ("conf,correct\n2.5,1\n8.5,0\n", "outside [0, 1]; if these are percentages, say so; run: certcal measure "),
         ("p_0,p_1,label\n5,8,1\n1,2,0\n", "; for logits, name one column per class as logits (--logits)"),
         ("p_0,p_1,label\n0.5,0.5,1\n1.5,0,0\n", "; for logits, name one column per class as logits (--logits)"),
         ("p_0,p_1,label\n0.5,0.5,1\n0.5,0,0\n", " or, for logits, name one column per class as logits (--logits)"),

@@ -137,7 +137,7 @@ def test_an_index_can_be_named_as_a_column_and_hides_none():
 def test_what_is_missing_is_named_by_its_row_and_a_missing_group_is_a_group(missing):
     frame = FRAME.astype({"confidence": "Float64"})
     frame.loc[3, "confidence"] = missing
-    with pytest.raises(InputError, match=r"^table: column 'confidence', row 4 is empty; fill it or drop the row$"):
+    with pytest.raises(InputError, match=r"^table: column 'confidence', row 4 is empty; fill it or drop the row; add"):
         read_predictions(frame)
     groups = FRAME.assign(segment=[missing, *SEGMENT[1:]])
     found = [group.name for group in certcal.measure(groups, by="segment", metrics=["ece"]).groups]

@@ -77,11 +77,12 @@ CASES["a name that is too long"] = (
 )
 text("an empty file", "empty.csv", "", r"the file is empty")
 text("only blank lines", "blank.csv", "\n\n  \n", r"the file is empty")
-text("an unknown ending", "table.xlsx", "a", r"files called \.xlsx are not read; use Parquet")
+text("an unknown ending", "table.xls", "a", r"files called \.xls are not read; use Parquet")
+text("text called Excel", "table.xlsx", ROWS, r"this Excel file cannot be read \(File is not a zip file\)")
 text("one array", "array.npy", b"\x93NUMPY", r"a \.npy file holds one array without a name; save all .* numpy\.savez")
 text("intervals", "t.csv", "lo,hi,correct\n0,1,1\n", r"only ends of intervals \('lo', 'hi'\); use certify for those")
 text("no ending", "table", "hello", r"files called without an ending are not read")
-text("a spreadsheet called csv", "sheet.csv", b"PK\x03\x04rest", r"zip or Excel file, not text; export it as CSV")
+text("a spreadsheet called csv", "sheet.csv", b"PK\x03\x04rest", r"zip or Excel file, not text; name it \.xlsx")
 text("text called Parquet", "table.parquet", ROWS, r"not a Parquet file \(it does not begin with PAR1\)")
 text("text called npz", "table.npz", ROWS, r"not an npz archive \(it is no zip file\)")
 text("text called Feather", "table.feather", ROWS, r"not an Arrow file")
@@ -119,7 +120,7 @@ text(
     r"odd number of double quotes, so a quoted field may have swallowed rows; close or double it",
 )
 text("a word for a number", "word.csv", ROWS + "high,1\n", r"column 'conf', row 4 \(line 5\) is 'high', not a number")
-text("a decimal comma", "comma.csv", "conf;correct\n0,5;1\n", r"column 'conf', row 1 \(line 2\) is '0,5', not a number")
+text("a decimal comma", "comma.csv", 'conf,correct\n"0,5",1\n', r"'0,5', not a number; .*; add decimal=','")
 text("a missing number", "hole.csv", ROWS + ",1\n", r"column 'conf', row 4 is empty; fill it or drop the row")
 text("a NaN in text", "nan.csv", ROWS + "nan,1\n", r"column 'conf', row 4 is empty")
 text("an infinity in text", "inf.csv", ROWS + "inf,1\n", r"column 'conf', row 4 is inf")
@@ -135,11 +136,12 @@ text(
     "conf,conf,correct\n1,1,1\n",
     r"may each be the confidence|are called 'conf'",
 )
-text("UTF-16", "wide.csv", ROWS.encode("utf-16"), r"this is not UTF-8 text")
-text("bytes that are no text", "bytes.csv", b"conf,correct\n\x00\x01\x02", r"this is not UTF-8 text")
-LATIN = r"is not UTF-8 text: line 2 holds the byte 0xE9 \(.*café.*Latin-1.*save it as UTF-8 .*, or run iconv"
-text("Latin-1 in a label", "latin.csv", b"conf,pred,label\n0.5,caf\xe9,x\n", LATIN)
-text("Latin-1 in a name", "latin.csv", b"# x\nconf,correct,caf\xe9\n0.5,1,x\n", LATIN)
+text("UTF-16 without a mark", "wide.csv", ROWS.encode("utf-16-le"), r"this is not text but a binary file")
+text("bytes that are no text", "bytes.csv", b"conf,correct\n\x00\x01\x02", r"this is not text but a binary file")
+LATIN = r"is not UTF-8 text: line \d+ holds the byte 0x.. \(.*café.*Windows-1252\); save it as UTF-8 .*, or say what"
+FAR = b"conf,pred,label\n" + b"0.5,x,x\n" * 9000
+text("Latin-1 far down", "latin.csv", FAR + b"0.5,caf\xe9,x\n", LATIN + r".*; add encoding='cp1252'$")
+text("neither UTF-8 nor Windows-1252", "b.csv", b"conf,correct,s\n0.5,1,\x81\xe9\n", r"is not UTF-8 text: line 2")
 text("Latin-1 in JSON lines", "latin.jsonl", b'{"conf": 0.5, "correct": 1}\n{"conf": 0.5, "caf\xe9": 1}\n', LATIN)
 text("damaged compression", "table.csv.gz", b"\x1f\x8b\x08\x00rubbish", r"this text table cannot be read")
 text("cut compression", "table.csv.gz", gzip.compress(ROWS.encode() * 5000)[:-20], r"table\.csv\.gz: ")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import os
 import reprlib
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -77,6 +78,8 @@ class InputError(ValueError):
         else behind it.
     more
         What follows the remedy, such as the columns that there are.
+    add
+        Arguments that would help, with their values. The command line prints the command to copy.
 
     Examples
     --------
@@ -99,13 +102,17 @@ class InputError(ValueError):
         remedy: str | None = None,
         roles: Sequence[str] = (),
         more: str = "",
+        add: Mapping[str, Any] | None = None,
     ) -> None:
         self.reason, self.argument, self.index, self.remedy = reason, argument, index, remedy
-        self.roles, self.more = roles, more
+        self.roles, self.more, self.add = roles, more, dict(add or {})
         super().__init__(self.said(argument))
 
-    def said(self, argument: str | None, options: Mapping[str, str] | None = None) -> str:
-        """The text with another name for the argument, such as that of an option, and with the options of roles."""
+    def said(self, argument: str | None, options: Mapping[str, str] | None = None, command: str = "") -> str:
+        """The text with another name for the argument, such as that of an option, and with the options of roles.
+
+        Of what would help, either all are options, which complete a command, or it is left out.
+        """
         place = "" if self.index is None else f"[{self.index}]"
         name = "" if argument is None else f"{argument}{place}: "
         remedy, beside = f"; {self.remedy}" if self.remedy else "", list[str]()
@@ -116,11 +123,21 @@ class InputError(ValueError):
             elif option is not None:
                 beside.append(option)
         given = f" ({', '.join(beside)})" if beside else ""
-        text = f"{name}{self.reason}{remedy}{given}{self.more}"
+        text = f"{name}{self.reason}{remedy}{given}{self.more}{self._addition(options, command)}"
         path, colon, rest = text.partition(": ")  # a file must be found, however long its path is
         kept, rest = (path + colon, rest) if os.sep in path else ("", text)
         shown = rest if len(rest) <= _LONGEST else f"{rest[: _LONGEST // 2]} … {rest[-_LONGEST // 2 :]}"
         return kept + shown
+
+    def _addition(self, options: Mapping[str, str] | None, command: str) -> str:
+        if not self.add:
+            return ""
+        if options is None:
+            return f"; add {', '.join(f'{name}={value!r}' for name, value in self.add.items())}"
+        if not self.add.keys() <= options.keys():
+            return ""
+        words = [word for name, value in self.add.items() for word in (options[name], value) if word is not True]
+        return f"; run: {command} {shlex.join(map(str, words))}"
 
 
 def as_array(value: Any, name: str) -> NDArray[Any]:

@@ -79,23 +79,37 @@ class TwoOutcomes:
     ----------
     positive
         The value that counts as 1, in any case; None where 0/1, true/false or yes/no say it.
+    negative
+        The values that count as 0, where there are others beside them, of which nothing is said.
 
     Examples
     --------
     >>> TwoOutcomes("default").codes(["paid", "Default"]), TwoOutcomes().codes(["yes", "no", 0.0])
     ([0, 1], [1, 0, 0])
+    >>> TwoOutcomes("default", ["paid"]).codes(["paid", "Default", "pending"])
+    [0, 1, None]
     """
 
-    def __init__(self, positive: Any = None) -> None:
+    def __init__(self, positive: Any = None, negative: Sequence[Any] = ()) -> None:
         self.positive = positive
+        self._negative = {class_name(value).casefold() for value in negative}
         self._name = None if positive is None else class_name(positive).casefold()
         self._seen: dict[str, str] = {}  # as they were spelled first
 
     def codes(self, values: Sequence[Any]) -> list[int | None]:
         """What each value says; None for one that says nothing, about which :meth:`refusal` knows more."""
+        names = [class_name(value) for value in values]
+        if self._negative:
+            ones = [
+                outcome(value) == 1 if self._name is None else name.casefold() == self._name
+                for value, name in zip(values, names, strict=True)
+            ]
+            return [
+                1 if one else 0 if name.casefold() in self._negative else None
+                for one, name in zip(ones, names, strict=True)
+            ]
         if self._name is None:
             return [outcome(value) for value in values]
-        names = [class_name(value) for value in values]
         for name in names:
             self._seen.setdefault(name.casefold(), name)
         if len(self._seen.keys() | {self._name}) > 2:
@@ -115,7 +129,8 @@ class TwoOutcomes:
             return "neither 0/1 nor true/false", remedy, ("positive",)
         if self._name is None or self._name in self._seen:
             reason = f"and an outcome has two values, not {count} ({shown})"
-            return reason, "merge or drop some, or name another column as outcome", ("outcome",)
+            remedy = "name the value that counts as 1 as {positive} and those that count as 0 as {negative}, and rows "
+            return reason, f"{remedy}with others are left out", ("positive", "negative")
         near = get_close_matches(str(self.positive), names, n=1)
         remedy = f"did you mean {near[0]!r}?" if near else f"name one of {shown} as positive"
         return f"and none is {self.positive!r}", remedy, ("positive",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
@@ -101,11 +102,13 @@ class ExampleCommand(click.Command):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            options = {role: spelled for role in error.roles if (spelled := self._option_of_argument(role)) != role}
-            if error.argument is None and not options:
+            words = (*error.roles, *error.add)
+            options = {role: spelled for role in words if (spelled := self._option_of_argument(role)) != role}
+            if error.argument is None and not words:
                 raise
             argument = None if error.argument is None else self._option_of_argument(error.argument)
-            raise InputError(error.said(argument, options)) from error
+            command = shlex.join(("certcal", *(ctx.find_root().obj or ())))
+            raise InputError(error.said(argument, options, command)) from error
 
     def _option_of_argument(self, argument: str) -> str:
         """The option that sets an argument of a verb or names the column of a role; the argument itself without one."""

@@ -50,8 +50,8 @@ def measure(
 ) -> None:
     """Measure the calibration of the predictions in TABLE.
 
-    TABLE is Parquet, CSV, TSV, JSON lines, npz or Arrow, or - for standard input. Columns are found by their names:
-    a binary score with an outcome, a confidence with whether it was correct (or with a prediction and a label), or
+    TABLE is Parquet, CSV, Excel, JSON lines, npz or Arrow, or - for standard input. Columns are found by their names: a
+    binary score with an outcome, a confidence with whether it was correct (or with a prediction and a label), or
     probabilities or logits per class with a label. Options name other columns. Or the predictions are made here, by
     --model on --data.
     """

@@ -107,7 +107,8 @@ def verb_options(
     With ``optional`` the verb is one of several that the command may call: what is left out is None.
     """
     specs = specs_of(verb, explained_by)
-    chosen = [name for name in specs if name not in skip and (only is None or name in only)]
+    columns = () if only is not None else OPTIONS  # which have options of their own
+    chosen = [name for name in specs if name not in (*skip, *columns) and (only is None or name in only)]
     given = dict.fromkeys(chosen) if optional else defaults_of(verb)
     return options(*(_option(section, name, specs[name], given.get(name), name not in given) for name in chosen))
 
@@ -269,6 +270,19 @@ COLUMNS = "Columns (by default found by their names)"
 _PREDICTED = tuple(role for role in OPTIONS if role != "weight")
 
 
+_ROLE_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "probabilities": {"metavar": "COLUMNS", "shell_complete": complete_columns},
+    "logits": {"metavar": "COLUMNS", "shell_complete": complete_columns},
+    "positive": {"metavar": "VALUE"},
+    "negative": {"metavar": "VALUE[,VALUE...]"},
+    "decimal": {"metavar": "MARK"},
+    "percent": {"is_flag": True, "default": None},
+    "encoding": {"metavar": "NAME"},
+    "missing": {"type": NamedChoice(["drop"])},
+    "skip": {"metavar": "N", "type": click.IntRange(0)},
+}
+
+
 def column_options(
     *roles: str, by: str | None = None, texts: Mapping[str, str] | None = None
 ) -> Callable[[Decorated], Decorated]:
@@ -281,9 +295,8 @@ def column_options(
             option(
                 COLUMNS,
                 f"--{role.replace('_', '-')}",
-                metavar={"probabilities": "COLUMNS", "logits": "COLUMNS", "positive": "VALUE"}.get(role, "COLUMN"),
                 help=text,
-                shell_complete=None if role == "positive" else complete_columns,
+                **_ROLE_OPTIONS.get(role, {"metavar": "COLUMN", "shell_complete": complete_columns}),
             )
             for role, text in phrases.items()
         )

@@ -65,6 +65,7 @@ from certcal.data.sources import (
     Values,
     about_predictions,
     column_name,
+    columns_read,
     predictions_of,
     size_text,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "column_name",
     "columns_as_bytes",
     "columns_as_table",
+    "columns_read",
     "digits_images",
     "embedded",
     "embedded_network",

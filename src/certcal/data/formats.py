@@ -16,11 +16,14 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import mkdtemp
 from types import MappingProxyType
-from typing import Any, BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 from certcal._base.checks import InputError
 from certcal._base.files import nearest, path_of
 from certcal._base.memory import is_out_of_memory
+
+if TYPE_CHECKING:
+    from certcal.data.reading import Reading
 
 # Rows and numbers per piece when a table is read in pieces: large enough to be fast, small enough for any machine.
 CHUNK_ROWS = 1 << 18
@@ -84,6 +87,8 @@ class OpenTable(ABC):
     rows: int | None
     metadata: Mapping[str, str] = MappingProxyType({})  # what the writer has said about the whole, if the format can
     memory: int | None = None  # bytes that one piece may take; None for all that this machine has
+    decimal: str | None = None  # "," where a comma between digits can be nothing else
+    notes: tuple[str, ...] = ()  # what was recognised when it was opened
     encode_text: bool = False  # whether text may come as dictionaries, in which a value that returns takes no room
 
     @property
@@ -136,6 +141,14 @@ class OpenTable(ABC):
                     return f"{self.path}: column {name!r} {what}; write one kind, or null where there is none"
             row += part.num_rows
         return f"{self.path}: a column does not hold one kind of values; write one kind"
+
+    def read_as(self, how: Reading) -> OpenTable:
+        """The same table, read as asked; only text files and spreadsheets can be read in several ways."""
+        for name in ("encoding", "skip"):
+            if getattr(how, name) is not None:
+                reason = "it is for text files" + (" and Excel" if name == "skip" else "")
+                raise InputError(f"{reason}, and {self.path} is none", argument=name, remedy="leave it out")
+        return self
 
     @abstractmethod
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
@@ -246,8 +259,11 @@ _LINES = tuple(f"{ending}{packed}" for ending in (".jsonl", ".ndjson") for packe
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".feather", ".arrow")
 # Of files of predictions in a folder; JSON lines may be the manifest beside them.
-ENDINGS = (*_TEXT, *_PARQUET, *_ARROW, ".npz")
-FORMATS = "Parquet (.parquet), CSV (.csv, .tsv, also .gz), JSON lines (.jsonl), npz (.npz) or Arrow (.feather, .arrow)"
+ENDINGS = (*_TEXT, *_PARQUET, *_ARROW, ".npz", ".xlsx")
+FORMATS = (
+    "Parquet (.parquet), CSV (.csv, .tsv, also .gz), Excel (.xlsx), JSON lines (.jsonl), npz (.npz) or Arrow "
+    "(.feather, .arrow)"
+)
 STANDARD_INPUT = "-"
 _STANDARD_INPUT_NAME = Path("standard input")
 # How files begin that can be told by it, and the ending that they would have.
@@ -264,8 +280,8 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _MARK_BYTES = 64  # bytes by which a file is told; a mark may come after a byte order mark and line breaks
 
 
-def open_table(path: str | os.PathLike[str] | Any) -> OpenTable:
-    r"""Open a table: Parquet, CSV, TSV, what numpy.savetxt writes, JSON lines, npz, Feather or Arrow, or one in memory.
+def open_table(path: str | os.PathLike[str] | Any, how: Reading | None = None) -> OpenTable:
+    r"""Open a table: Parquet, CSV, TSV, Excel, what numpy.savetxt writes, JSON lines, npz, Arrow, or one in memory.
 
     A file is treated as hostile: nothing is unpickled, sizes are checked before memory is asked for, and whatever is
     wrong with it is reported as an :class:`certcal.InputError` of one sentence. Formats are told by content where that
@@ -276,6 +292,8 @@ def open_table(path: str | os.PathLike[str] | Any) -> OpenTable:
     path
         The file, ``"-"`` for standard input, or a table in memory: pandas, polars, pyarrow, whatever offers Arrow's C
         stream protocol, a mapping of columns. One that is open already is returned.
+    how
+        How text is read, where that does not show.
 
     Returns
     -------
@@ -296,13 +314,16 @@ def open_table(path: str | os.PathLike[str] | Any) -> OpenTable:
     [1, 1]
     >>> folder.cleanup()
     """
+    from certcal.data.reading import Reading
+
+    how = how or Reading()
     if isinstance(path, OpenTable):
-        return path
+        return path.read_as(how)
     if not isinstance(path, str | os.PathLike):
         from certcal.data.frames import MemoryTable, is_table
 
         if is_table(path):
-            return MemoryTable(path)
+            return MemoryTable(path).read_as(how)
         lazy = callable(getattr(path, "collect", None))
         raise InputError(
             f"a table is a file or columns by name (pandas, polars, pyarrow, a mapping), not {type(path).__name__}; "
@@ -322,29 +343,33 @@ def open_table(path: str | os.PathLike[str] | Any) -> OpenTable:
         )
         from certcal.data.parquet import ParquetTable
 
-        return ParquetTable(file, shown)
+        return ParquetTable(file, shown).read_as(how)
     if name.endswith(".npz"):
         _refuse_unless(
             head[:2] == b"PK", shown, "this is not an npz archive (it is no zip file); save it with numpy.savez"
         )
         from certcal.data.npz import NpzTable
 
-        return NpzTable(file, shown)
+        return NpzTable(file, shown).read_as(how)
     if head == b"ARRO" or name.endswith(_ARROW):
         _refuse_unless(
             head == b"ARRO", shown, "this is not an Arrow file (it does not begin with ARROW1); write Feather version 2"
         )
         from certcal.data.arrow import FeatherTable
 
-        return FeatherTable(file, shown)
+        return FeatherTable(file, shown).read_as(how)
+    if name.endswith(".xlsx"):
+        from certcal.data.excel import ExcelTable
+
+        return ExcelTable(file, shown, how)
     one = "a .npy file holds one array without a name; save all of them with numpy.savez as .npz"
     _refuse_unless(not name.endswith(".npy"), shown, one)
     known, unknown = name.endswith((*_TEXT, *_LINES)), file.suffix or "without an ending"
     _refuse_unless(known, shown, f"files called {unknown} are not read; use {FORMATS}")
-    _refuse_unless(head != b"PK\x03\x04", shown, "this is a zip or Excel file, not text; export it as CSV")
+    _refuse_unless(head != b"PK\x03\x04", shown, "this is a zip or Excel file, not text; name it .xlsx if it is one")
     from certcal.data.text import JsonLinesTable, TextTable
 
-    return (TextTable if name.endswith(_TEXT) else JsonLinesTable)(file, shown)
+    return TextTable(file, shown, how) if name.endswith(_TEXT) else JsonLinesTable(file, shown).read_as(how)
 
 
 def _refuse_unless(holds: bool, shown: Path, problem: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypedDict
 
 from certcal._base.checks import InputError
+from certcal._base.signature import several
 from certcal._base.text import plain_name
 from certcal.data.formats import TableColumn
 from certcal.data.pieces import CellError
@@ -39,6 +41,7 @@ class Overrides(TypedDict, total=False):
     score: str | None
     outcome: str | None
     positive: str | None
+    negative: str | Sequence[str] | None
     confidence: str | None
     correct: str | None
     probabilities: str | Sequence[str] | None
@@ -46,6 +49,11 @@ class Overrides(TypedDict, total=False):
     label: str | None
     prediction: str | None
     weight: str | None
+    decimal: str | None
+    percent: bool | None
+    encoding: str | None
+    missing: str | None
+    skip: int | None
 
 
 def resolve_columns(
@@ -66,7 +74,8 @@ def resolve_columns(
         Column names by role: score and outcome for a binary score; confidence with correct, or with prediction and
         label; probabilities or logits with label; weight. ``probabilities`` and ``logits`` may be one column of lists,
         several names (a sequence, or separated by commas, in class order), a pattern such as ``"p_*"`` or a prefix.
-        ``positive`` is not a column but the outcome that counts as 1.
+        ``positive`` is not a column but the outcome that counts as 1, ``negative`` those that count as 0. ``decimal``,
+        ``percent``, ``encoding``, ``missing`` and ``skip`` say how the table is read; see :func:`certcal.measure`.
     labels
         Whether a column must say what was true. Where it is optional and there is none, the scores alone are found.
 
@@ -88,7 +97,7 @@ def _layout(kind: Any, positive: Any = None, **columns: str | Family | None) -> 
     return Layout(kind, {role: each for role, each in columns.items() if each is not None}, positive)
 
 
-_BINARY = ("score", "outcome", "positive")
+_BINARY = ("score", "outcome", "positive", "negative")
 
 
 class _PredictionResolver(Resolver):
@@ -101,7 +110,7 @@ class _PredictionResolver(Resolver):
         if len(kinds) > 1:
             raise InputError(f"{kinds[0]} and {kinds[1]} were both given; give one of them")
         if kinds and kinds[0] in ("probabilities", "logits"):
-            self.refuse_with(kinds[0], "correct", "prediction", "outcome", "positive")
+            self.refuse_with(kinds[0], "correct", "prediction", "outcome", "positive", "negative")
             return self._by_class(kinds[0], self.family(kinds[0]))
         binary, top_label = (
             [role for role in roles if role in self.given]
@@ -196,7 +205,10 @@ class _PredictionResolver(Resolver):
         outcome = None if "label" in self.given else self.optional("outcome")
         outcome = outcome or self.optional("label")
         if outcome is not None:
-            return _layout("score", positive, score=score, outcome=outcome, weight=weight)
+            found = _layout("score", positive, score=score, outcome=outcome, weight=weight)
+            zero: Any = self.given.get("negative", ())
+            zeros = zero.split(",") if isinstance(zero, str) else several(zero)
+            return replace(found, negative=tuple(str(each).strip() for each in zeros))
         # Without an outcome, the name alone tells a score from a confidence.
         named = role == "confidence" or plain_name(str(score)) in TOP_CONFIDENCE
         kind = "confidence" if named and not self.given.keys() & set(_BINARY) else "score"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from certcal._base.checks import InputError
 from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, OpenTable
 
 if TYPE_CHECKING:
+    from certcal.data.reading import CellReader
     from certcal.data.schema import Layout
     from certcal.data.values import Batch
 
@@ -33,10 +34,18 @@ class DoesNotFit(InputError):
 class CellError(InputError):
     """A value of a table that cannot be used: where it is, what is wrong, what to do."""
 
-    def __init__(self, column: str, row: int | None, reason: str, remedy: str, roles: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        column: str,
+        row: int | None,
+        reason: str,
+        remedy: str,
+        roles: Sequence[str] = (),
+        add: Mapping[str, Any] | None = None,
+    ) -> None:
         self.column, self.row = column, row
         place = f"column {column!r}{'' if row is None else f', row {row}'}"
-        super().__init__(f"{place} {reason}", remedy=remedy, roles=roles)
+        super().__init__(f"{place} {reason}", remedy=remedy, roles=roles, add=add)
 
     def __reduce__(self) -> Any:
         return InputError, (str(self),)
@@ -84,11 +93,15 @@ def pieces(
     width: int = 1,
     size: int | None = None,
     groups: Groups | None = None,
+    reader: CellReader | None = None,
+    keep: Callable[[Batch], NDArray[np.bool_] | None] = lambda batch: None,
 ) -> Iterator[Arrays]:
     """Arrays of every record batch that has rows, as ``convert`` makes them.
 
-    A batch has ``size`` rows; by default as many as are fast where each has ``width`` numbers.
+    A batch has ``size`` rows; by default as many as are fast where each has ``width`` numbers. Rows count that ``keep``
+    says.
     """
+    from certcal.data.arrow import from_numpy
     from certcal.data.values import Batch
 
     most = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // width)) if size is None else size
@@ -97,8 +110,12 @@ def pieces(
     with in_file(table.path):
         for rows in table.chunks(wanted, most, numbers=layout.numbers):
             if rows.num_rows:
-                batch = Batch(rows, first_row)
-                yield convert(batch) | ({} if groups is None else groups.add(batch))
+                batch = Batch(rows, first_row, reader)
+                kept = keep(batch)
+                if kept is not None:
+                    batch = Batch(rows.filter(from_numpy(kept)), first_row, reader, np.flatnonzero(kept))
+                if batch.rows.num_rows:
+                    yield convert(batch) | ({} if groups is None else groups.add(batch))
                 first_row += rows.num_rows
 
 

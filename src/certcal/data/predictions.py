@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -13,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, shortened
-from certcal._base.outcomes import TwoOutcomes
+from certcal._base.outcomes import TwoOutcomes, outcome
 from certcal.data.formats import OpenTable, check_memory, open_table, physical_memory
 from certcal.data.layout import Labels, Overrides, resolve_columns
-from certcal.data.pieces import Arrays, Groups, gather, in_file, natural_order, pieces
+from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, natural_order, pieces
+from certcal.data.reading import CellReader, Reading
 from certcal.data.schema import Layout, Resolver
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
-    from certcal.data.values import Batch, Codes
+    from certcal.data.values import Batch, Codes, ColumnValues
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,7 @@ class LoadedTable:
     predictions: Predictions
     group_names: tuple[str, ...] = ()  # distinct values of the group column, in natural order
     group_codes: NDArray[np.int64] | None = None  # the place of each sample's among them
+    rows: NDArray[np.int64] | None = None  # where the samples stand in the file, if rows were left out
 
     def groups(self) -> Iterator[tuple[str, Predictions]]:
         """Each group's name and predictions."""
@@ -144,12 +148,17 @@ class PredictionStream:
         memory: int | None = None,
         labels: Labels = "needed",
     ) -> None:
-        self.table: OpenTable = open_table(path)
+        how = Reading.of(overrides)
+        self.table: OpenTable = open_table(path, how)
+        self.reader = CellReader(how, self.table.decimal, notes=list(self.table.notes))
         self.table.memory = memory
         self.table.encode_text = True
         self.by = by
         with in_file(self.table.path):
-            self.layout = resolve_columns(self.table.columns, overrides, labels=labels)
+            try:
+                self.layout = resolve_columns(self.table.columns, overrides, labels=labels)
+            except InputError as error:
+                raise self._with_suggestion(error, overrides or {}) from None
             if by is not None:
                 Resolver(self.table.columns, {"by": by}).column("by")
         self.width = self._width()
@@ -193,9 +202,10 @@ class PredictionStream:
         for piece in self._arrays(self.size, groups):
             codes = piece.pop("group", None)
             with in_file(self.table.path):
-                found = _make_predictions(piece, self.layout, first_row)
+                found = self._make(piece, first_row)
             yield found, codes
             first_row += len(found)
+        self.layout = replace(self.layout, notes=self.reader.said())
 
     def load(self, advance: Callable[[int], None] = lambda rows: None, most: int | None = None) -> LoadedTable:
         """The whole table in memory, of at most so many bytes; ``advance`` is called with the rows of each piece."""
@@ -212,32 +222,86 @@ class PredictionStream:
                 most = memory // 2
             arrays = gather(self._arrays(size, groups), table.rows, advance, most)
             names, codes = groups.in_order(arrays.pop("group", None))
-            return LoadedTable(table.path, self.layout, _make_predictions(arrays, self.layout, 0), names, codes)
+            arrays["scores"] = self.reader.recognised(arrays["scores"], self.layout)
+            found = self._make(arrays, 0)
+            layout = replace(self.layout, notes=self.reader.said())
+            return LoadedTable(table.path, layout, found, names, codes, self.reader.positions(len(found)))
+
+    def _make(self, arrays: Arrays, first_row: int) -> Predictions:
+        rows = self.reader.positions(first_row + arrays["scores"].shape[0])
+        return _make_predictions(arrays, self.layout, lambda place: first_row + place if rows is None else rows[place])
+
+    def _with_suggestion(self, error: InputError, given: Mapping[str, Any]) -> InputError:
+        """The error with the arguments that would help, where one column can be the score and one the outcome."""
+        if not error.roles or given.keys() & {"confidence", "correct", "prediction", "probabilities", "logits"}:
+            return error
+        from certcal.data.values import ColumnValues
+
+        scores, outcomes = list[str](), dict[str, list[str]]()
+        names = [each.name for each in self.table.columns if each.kind not in ("list", "other", "index")]
+        names = [name for name in names[:_MOST_TRIED] if self.table.names.count(name) == 1]
+        first: list[Any] = [rows for rows, _ in zip(self.table.chunks(names, 10_000), range(1), strict=False)]
+        for rows, name in product(first, names):
+            array = rows.column(name).drop_null()
+            cells = ColumnValues(array, name, 0, CellReader(decimal=self.table.decimal))
+            values, positions = cells.distinct()
+            if len(values) == 2:
+                outcomes[name] = [str(values[place]).strip() for place in np.argsort(np.bincount(positions))]
+                continue
+            with suppress(InputError):
+                found = cells.numbers()
+                if found.size and found.min() >= 0 and found.max() <= 1:
+                    scores.append(name)
+        if len(scores) != 1 or len(outcomes) != 1:
+            return error
+        ((name, (rare, other)),) = outcomes.items()
+        add = {"score": scores[0], "outcome": name}
+        known = sorted(str(outcome(each)) for each in (rare, other)) == ["0", "1"]
+        add |= {} if known or "positive" in given else {"positive": rare}
+        more = f"; {scores[0]!r} lies in [0, 1] and {name!r} has two values"
+        more += "" if "positive" not in add else f" (if {other!r} counts as 1, write that)"
+        add = {role: value for role, value in add.items() if role not in given}
+        return InputError(
+            error.reason,
+            argument=error.argument,
+            remedy=error.remedy,
+            roles=error.roles,
+            more=error.more + more,
+            add=add,
+        )
 
     def _arrays(self, size: int | None, groups: Groups) -> Iterator[Arrays]:
         """Arrays of each piece, not yet checked for range."""
         from certcal.data.values import Codes
 
-        layout, classes = self.layout, Codes(of_classes=True)
-        two = TwoOutcomes(layout.positive) if layout.kind == "score" else None
+        layout, classes, reader = self.layout, Codes(of_classes=True), self.reader
+        two = TwoOutcomes(layout.positive, layout.negative) if layout.kind == "score" else None
+        reader.restart()
 
         def convert(batch: Batch) -> Arrays:
-            return _convert(batch, layout, classes, two)
+            return _convert(batch, layout, classes, two, reader)
 
-        return pieces(self.table, layout, convert, width=self.width, size=size, groups=groups)
+        def keep(batch: Batch) -> NDArray[np.bool_] | None:
+            return reader.keep(batch, layout, two)
+
+        return pieces(self.table, layout, convert, width=self.width, size=size, groups=groups, reader=reader, keep=keep)
 
 
-def _convert(batch: Batch, layout: Layout, classes: Codes, two: TwoOutcomes | None) -> Arrays:
+def _convert(batch: Batch, layout: Layout, classes: Codes, two: TwoOutcomes | None, reader: CellReader) -> Arrays:
     """Scores and weights with what was true, if a column says it: "correct", or "labels" of scores per class."""
     from certcal.data.values import equal_classes
 
     family, label, prediction = layout.family, layout.get("label"), layout.get("prediction")
     piece: Arrays = {
-        "scores": batch[_score_column(layout)].numbers() if family is None else batch.family(family),
+        "scores": reader.scores(batch[_score_column(layout)]) if family is None else batch.family(family),
     }
     correct = layout.get("outcome") or layout.get("correct")
     if correct is not None:
-        piece["correct"] = batch[correct].outcomes(two=two)
+        try:
+            piece["correct"] = batch[correct].outcomes(two=two)
+        except CellError:
+            _refuse_swapped(batch[correct], piece["scores"], layout)
+            raise
     elif label is not None and prediction is not None:
         piece["correct"] = equal_classes(classes, batch[label], batch[prediction])
     elif label is not None and family is not None:
@@ -247,11 +311,25 @@ def _convert(batch: Batch, layout: Layout, classes: Codes, two: TwoOutcomes | No
     return piece
 
 
+def _refuse_swapped(cells: ColumnValues, scores: NDArray[Any], layout: Layout) -> None:
+    """Refuse columns that have each other's values, with the arguments that name them."""
+    names = (_score_column(layout), cells.column)
+    if layout.kind != "score" or not np.isin(scores, (0, 1)).all():
+        return
+    try:
+        values = cells.numbers()
+    except InputError:
+        return
+    if ((values >= 0) & (values <= 1)).all():
+        reason = f"{names[1]!r} holds probabilities and {names[0]!r} outcomes: they are swapped"
+        raise InputError(reason, add={"score": names[1], "outcome": names[0]})
+
+
 def _score_column(layout: Layout) -> str:
     return str(layout.roles[layout.kind])
 
 
-def _make_predictions(arrays: Arrays, layout: Layout, first_row: int) -> Predictions:
+def _make_predictions(arrays: Arrays, layout: Layout, row_of: Callable[[int], Any]) -> Predictions:
     """Predictions; errors name the column and the row of the file. Where truth is not known, nobody gets to see it."""
     make: Callable[..., Predictions] = {
         "score": Predictions.from_scores,
@@ -265,20 +343,27 @@ def _make_predictions(arrays: Arrays, layout: Layout, first_row: int) -> Predict
     try:
         return make(arrays["scores"], truth, arrays.get("sample_weight"))
     except InputError as error:
-        text = _located(str(error), layout, first_row)
-        raise InputError(text, roles=("logits",) if text.endswith(_NAME_LOGITS) else ()) from None
+        text = _located(str(error), layout, row_of)
+        add: dict[str, Any] = {"percent": True} if text.endswith(_DIVIDE) else {}
+        if add and np.max(arrays["scores"]) <= 100:
+            text = text.removesuffix(_DIVIDE) + "if these are percentages, say so"
+        if " is nan; " in text:
+            add = {"missing": "drop"}
+        raise InputError(text, roles=("logits",) if text.endswith(_NAME_LOGITS) else (), add=add) from None
 
 
+_MOST_TRIED = 200
+_DIVIDE = "if these are per cent, divide them by 100"
 _NAME_LOGITS = "for logits, name one column per class as logits"
 _PLACE = re.compile(r"^(scores|confidence|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
 
 
-def _located(text: str, layout: Layout, first_row: int) -> str:
+def _located(text: str, layout: Layout, row_of: Callable[[int], Any]) -> str:
     """An array's complaint in the words of the file: ``confidence[3]`` is a row of a column."""
     match = _PLACE.match(text)
     if match is None:
         return text
-    role, row, family = match[1], first_row + int(match[2]) + 1, layout.family
+    role, row, family = match[1], int(row_of(int(match[2]))) + 1, layout.family
     of = {"labels": "label", "sample_weight": "weight"}.get(role, layout.kind)
     place = f"column {layout.get(of)!r}, row {row}"
     if of == layout.kind and family is not None:
@@ -302,6 +387,7 @@ class LoadedScores:
     probabilities: NDArray[Any] | None
     logits: NDArray[Any] | None
     sample_weight: NDArray[np.float64] | None
+    rows: NDArray[np.int64] | None = None  # where the samples stand in the file, if rows were left out
 
     def __len__(self) -> int:
         return self.confidence.size
@@ -330,4 +416,4 @@ def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
         return found
     names = ("kind", "confidence", "probabilities", "logits", "sample_weight")
     scores = {name: getattr(found.predictions, name) for name in names}
-    return LoadedScores(found.path, found.layout, **scores)
+    return LoadedScores(found.path, found.layout, **scores, rows=found.rows)

@@ -48,6 +48,17 @@ ROLES = {
     "outcome": Role("Outcomes of the binary scores: 0/1, or text.", (OUTCOME,), "outcome", plural="outcomes"),
     # Not a column, but a value of one.
     "positive": Role("Value of the outcome that counts as 1, where it is not 1, true or yes.", ((),), "text"),
+    "negative": Role(
+        "Values of the outcome that count as 0, with commas; rows with others are left out.", ((),), "text"
+    ),
+    # How a table is read.
+    "decimal": Role("Decimal mark of numbers, comma or point.", ((),), "text"),
+    "percent": Role("Scores are percentages.", ((),), "text"),
+    "encoding": Role(
+        "Encoding of a text file, such as cp1252. Default: UTF-8, and Windows-1252 if that fails.", ((),), "text"
+    ),
+    "missing": Role("What to do with rows that have an empty cell: drop. Default: refuse them.", ((),), "text"),
+    "skip": Role("Lines above the column names. Default: title lines are recognised.", ((),), "text"),
     "prediction": Role(
         "Predicted classes, to be compared with the labels.",
         (
@@ -121,9 +132,10 @@ LOWER, UPPER = ROLES["lower"].names[0], ROLES["upper"].names[0]
 IDENTIFIER = ("id", *ROLES["sample"].names[0])
 
 # What each kind of table can hold; the roles that may be named for it.
+READING = ("decimal", "percent", "encoding", "missing", "skip")
 OPTIONS = (
-    *("score", "outcome", "positive", "confidence", "correct", "probabilities", "logits", "label", "prediction"),
-    "weight",
+    *("score", "outcome", "positive", "negative", "confidence", "correct", "probabilities", "logits", "label"),
+    *("prediction", "weight", *READING),
 )
 INTERVAL_OPTIONS = ("lower", "upper", "correct", "outcome", "prediction", "label", "certified", "radius", "by")
 # Further ones, where it matters which sample a row is of.
@@ -240,6 +252,8 @@ class Layout:
     kind: Literal["score", "confidence", "probabilities", "logits", "intervals", "features"]
     roles: Mapping[str, str | Family]  # a column, or one per class; without correct, outcome and label truth is unknown
     positive: Any = None  # the outcome that counts as 1; None where 1, true or yes does
+    negative: tuple[str, ...] = ()  # the outcomes that count as 0, where there are others beside them
+    notes: tuple[str, ...] = ()  # what was read how
 
     def get(self, role: str) -> str | None:
         """The column of a role, None without one."""
@@ -292,11 +306,12 @@ class Layout:
             told["prediction"] = f"correct where {self.roles['prediction']!r} equals {self.roles['label']!r}"
             del told["label"]
         if "outcome" in told and self.positive is not None:
-            told["outcome"] += f" ({self.positive!r} counts as 1)"
+            zero = f", {' and '.join(map(repr, self.negative))} as 0" if self.negative else ""
+            told["outcome"] += f" ({self.positive!r} counts as 1{zero})"
         parts = list(told.values())
         if self.kind != "intervals" and not self.is_labelled:
             parts.insert(1, "no labels")
-        return ", ".join(parts)
+        return "; ".join((", ".join(parts), *self.notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Roles and column names, for machines.
@@ -314,6 +329,7 @@ class Layout:
             found[role] = list(columns.columns) if isinstance(columns, Family) else columns
             if role == "outcome" and self.positive is not None:
                 found["positive"] = self.positive
+                found |= {"negative": list(self.negative)} if self.negative else {}
         return found
 
 

@@ -21,7 +21,7 @@ from certcal.data.formats import ENDINGS
 from certcal.data.frames import is_table
 from certcal.data.inputs import Inputs
 from certcal.data.predictions import LoadedTable, load_table, split_by
-from certcal.data.schema import OPTIONS, Layout
+from certcal.data.schema import OPTIONS, READING, Layout
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -122,9 +122,7 @@ class PredictionSource:
             raise InputError("it is for a table, and no table is given", argument="columns", remedy="leave it out")
         stray = next((role for role in roles if role not in ("weight", "positive")), None)
         if stray is not None:
-            raise InputError(
-                "it names a column of a table, and no table is given", argument=stray, remedy="leave it out"
-            )
+            raise InputError("it is for a table, and no table is given", argument=stray, remedy="leave it out")
         weight, positive = roles.get("weight"), roles.get("positive")
         if isinstance(weight, str):
             raise InputError("no table is given", argument="weight", remedy="give the weight of each sample")
@@ -170,7 +168,8 @@ class PredictionSource:
         twice = next((role for role in roles if role in given), None)
         if twice is not None:
             raise InputError("it is also in columns", argument=twice, remedy="give it once")
-        arrays = {role: value for role, value in roles.items() if role != "positive" and not _is_name(role, value)}
+        plain = ("positive", "negative", *READING)
+        arrays = {role: value for role, value in roles.items() if role not in plain and not _is_name(role, value)}
         if arrays:
             if not is_table(table):
                 reason = "values stand beside a table in memory only"
@@ -238,7 +237,7 @@ class PredictionData:
         """Task, kind, classes and columns, for machines."""
         kind = self.predictions.kind if self.layout is None else self.layout.kind
         found: dict[str, Any] = {"task": self.predictions.task, "kind": kind, "classes": self.predictions.classes}
-        return found if self.layout is None else {**found, "columns": self.layout.to_dict()}
+        return found if self.layout is None else {**found, **columns_read(self.layout)}
 
     @property
     def description(self) -> str:
@@ -252,6 +251,17 @@ def column_name(by: Any) -> str | None:
     if by is not None and not isinstance(by, str):
         raise InputError("groups of a table are a column; give its name", argument="by")
     return by
+
+
+def columns_read(layout: Layout) -> dict[str, Any]:
+    """Which columns were used and what was read how, for machines.
+
+    Examples
+    --------
+    >>> columns_read(Layout("score", {"score": "pd"}, notes=("'pd' has decimal commas",)))
+    {'columns': {'kind': 'score', 'score': 'pd'}, 'reading': ["'pd' has decimal commas"]}
+    """
+    return {"columns": layout.to_dict()} | ({"reading": list(layout.notes)} if layout.notes else {})
 
 
 def size_text(n: int, classes: int | None, layout: Layout | None) -> str:

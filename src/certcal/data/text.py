@@ -5,6 +5,7 @@ A bad row is reported with its line, a bad value with its column, row and text.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -16,9 +17,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from certcal._base.checks import InputError
+from certcal._base.text import counted
 from certcal.data.arrow import pa
 from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_count, reading
 from certcal.data.frames import as_text
+from certcal.data.reading import DRESSED, CellReader, Reading, header_row
 
 arrow_csv: Any = import_module("pyarrow.csv")
 
@@ -26,7 +29,7 @@ _BLOCK_BYTES = 1 << 22
 _HEAD_BYTES = 1 << 16
 _DELIMITERS = (",", ";", "\t", "|")
 _SPACE = " "
-_MISSING = frozenset({"N/A", "NA", "NULL", "null", "n/a", "#N/A", "#NA", "<NA>", "None"})
+MISSING = frozenset({"N/A", "NA", "NULL", "null", "n/a", "#N/A", "#NA", "<NA>", "None"})
 # Of JSON lines, so many tell which columns there are and what they hold.
 _FIRST_LINES = 1000
 
@@ -37,20 +40,33 @@ class TextTable(OpenTable):
     The header may be a comment, as numpy.savetxt writes it: the last line that begins with # before numbers.
     """
 
-    def __init__(self, file: Path, path: Path) -> None:
-        self.file, self.path = file, path
+    def __init__(self, file: Path, path: Path, how: Reading) -> None:
+        self.file, self.path, self.how = file, path, how
         self.rows = None
-        lines = [line.decode("utf-8", errors="replace") for line in self._head().splitlines()]
+        lines, mark = self._decode(self._head()).splitlines(), ""
+        titles = how.skip or 0
+        if titles >= len(lines):
+            raise InputError(f"it is {titles}, and {path} has fewer lines", argument="skip", remedy="give less")
+        if found := re.fullmatch(r'"?sep=(.)"?', lines[titles].strip()):  # as Excel takes it
+            mark, titles = found[1], titles + 1
+        lines = lines[titles:]
         comments = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
         names = re.sub(r"#+\s*", "", lines[comments - 1], count=1).strip() if comments else ""
         # A first column that is called # is no comment.
         self._skipped = comments if names and not names.startswith(_DELIMITERS) else 0
+        if not self._skipped and how.skip is None and not mark:
+            titles += (above := _titles(lines))
+            lines = lines[above:]
         rest = [line for line in lines[self._skipped :] if line.strip()]
         # Above a line of names, a comment is a comment.
         fields = re.split(r"[,;\t| ]+", rest[0].strip()) if self._skipped and rest else []
         named = any(field and _is_number(field) for field in fields)
         header, first, *_ = [*([names] if named else []), *rest, "", ""]
-        self.delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(header, first)
+        self._skipped += titles
+        self.delimiter = mark or ("\t" if ".tsv" in file.suffixes else _delimiter(header, first))
+        self.decimal = None if self.delimiter == "," else ","
+        above = f"{counted(titles, 'line')} above the column names skipped"
+        self.notes = (*self.notes, *([above] if titles else ()))
         plain = _SPACE.join(header.split()) if self.delimiter == _SPACE else header
         try:
             self._header = next(csv.reader([plain], delimiter=self.delimiter)) if named else None
@@ -58,12 +74,38 @@ class TextTable(OpenTable):
             raise InputError(f"{path}: the header has a name longer than any is; check which file it is") from None
         # Not through Python unless it must be: pyarrow reads ahead, and a thread of its own that waits for Python while
         # the program ends would take the program down with it.
-        spaced = self.delimiter == _SPACE
-        plain_bytes = _CountedQuotes(file, True) if spaced else pa.input_stream(str(file), compression="detect")
+        python = self.delimiter == _SPACE or self.encoding != "utf-8"
+        plain_bytes = self._text_stream() if python else pa.input_stream(str(file), compression="detect")
         with self._with_place(), plain_bytes as stream:
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
         self.columns = tuple(TableColumn(name) for name in found)
+        self._dressed = frozenset(
+            name
+            for name, cells in zip(found, _columns(rest[:100], self.delimiter), strict=False)
+            if any(map(_is_dressed, cells))
+        )
+
+    def read_as(self, how: Reading) -> OpenTable:
+        """The same file in another encoding, or from another line on."""
+        return self if how == self.how else TextTable(self.file, self.path, how)
+
+    def _text_stream(self) -> _CountedQuotes:
+        return _CountedQuotes(self.file, self.delimiter == _SPACE, self.encoding)
+
+    def _decode(self, head: bytes) -> str:
+        """The beginning of the file as text; what is not UTF-8 is Windows-1252 if it can be."""
+        self.encoding = codecs.lookup(self.how.encoding or "utf-8").name
+        if self.how.encoding is None:
+            if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                self.encoding = "utf-16"
+            elif not _decodes(head, "utf-8") and _decodes(head, "cp1252"):
+                self.encoding = "cp1252"
+            named = {"cp1252": "Windows-1252, which it may be, as it is not UTF-8", "utf-16": "UTF-16"}
+            self.notes = (f"read as {named[self.encoding]}",) if self.encoding in named else ()
+        if b"\x00" in head and not self.encoding.startswith(("utf-16", "utf-32")):
+            raise InputError(f"{self.path}: this is not text but a binary file; save it as CSV or Parquet")
+        return codecs.getincrementaldecoder(self.encoding)("replace").decode(head).removeprefix("\ufeff")
 
     def _head(self) -> bytes:
         with reading(self.path, "text table"), pa.input_stream(str(self.file), compression="detect") as stream:
@@ -71,16 +113,12 @@ class TextTable(OpenTable):
             head += stream.read(_BLOCK_BYTES) if head.startswith(b"#") else b""
         if not head.strip():
             raise InputError(f"{self.path}: the file is empty; it needs a header line and at least one row")
-        if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in head:
-            raise InputError(
-                f"{self.path}: this is not UTF-8 text (it may be UTF-16 or a binary file); "
-                "save it as UTF-8 CSV or Parquet"
-            )
-        return head.removeprefix(b"\xef\xbb\xbf")
+        return head
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
-        types = {name: pa.float64() if name in numbers else pa.string() for name in columns}
-        with self._with_place(types), _CountedQuotes(self.file, self.delimiter == _SPACE) as stream:
+        plain = numbers - self._dressed if self.how.decimal is None and not self.how.percent else frozenset[str]()
+        types = {name: pa.float64() if name in plain else pa.string() for name in columns}
+        with self._with_place(types), self._text_stream() as stream:
             for batch in self._open(stream, types):
                 for start in range(0, batch.num_rows, size):
                     yield batch.slice(start, size)
@@ -109,17 +147,17 @@ class TextTable(OpenTable):
                 yield
             except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 try:
-                    sentence = self._find_fault(types or {}) or _first_line_not_utf8(self.path, self.file, "text table")
-                except (csv.Error, OSError, StopIteration, pa.ArrowException):
-                    sentence = None
-                if sentence is None:
+                    found = self._find_fault(types or {}) or _first_line_not_utf8(self.path, self.file, "text table")
+                except (csv.Error, OSError, StopIteration, UnicodeError, pa.ArrowException):
+                    found = None
+                if found is None:
                     raise
-                raise InputError(sentence) from error
+                raise found from error
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Line number and fields of each row, the header first, slowly: only used to say where a file is wrong."""
         with pa.input_stream(str(self.file), compression="detect") as stream:
-            lines = _lines(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
+            lines = _lines(io.TextIOWrapper(stream, encoding=self._sig, errors="replace", newline=""))
             for _ in range(self._skipped):
                 next(lines)
             if self._header is not None:
@@ -133,23 +171,30 @@ class TextTable(OpenTable):
                     yield self._skipped + line, fields
                 line = reader.line_num + 1
 
-    def _find_fault(self, types: dict[str, Any]) -> str | None:
+    @property
+    def _sig(self) -> str:
+        return "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+
+    def _find_fault(self, types: dict[str, Any]) -> InputError | None:
         records = self._records()
         _, header = next(records)
         places = {name: place for place, name in reversed(list(enumerate(header)))}
         numeric = {places[name]: name for name, kind in types.items() if kind == pa.float64() and name in places}
         for row, (line, fields) in enumerate(records, start=1):
             if len(fields) != len(header):
-                return (
+                more = self.delimiter == "," and len(fields) > len(header)
+                return InputError(
                     f"{self.path}: line {line} has {len(fields)} fields where the header has {len(header)}; "
                     "repair or drop the line (is a quote or a delimiter missing?)"
+                    + ("; decimal commas need another delimiter: export with semicolons or tabs" if more else "")
                 )
             for place, name in numeric.items():
                 if not _is_number(fields[place]):
-                    return (
-                        f"{self.path}: column {name!r}, row {row} (line {line}) is {fields[place][:80]!r}, "
-                        "not a number; repair or drop the row, or name another column"
-                    )
+                    what = f"column {name!r}, row {row} (line {line}) is {fields[place][:80]!r}, not a number"
+                    remedy, _, add = CellReader(self.how).remedy(fields[place])
+                    if fields[place].strip().endswith("%"):
+                        remedy, add = "if it is a percentage, say so", {"percent": True}
+                    return InputError(f"{self.path}: {what}", remedy=remedy, add=add)
         return None
 
 
@@ -157,12 +202,13 @@ class _CountedQuotes:
     """The decompressed bytes of a file, with the double quotes among them counted on the way.
 
     pyarrow takes the end of the file for the end of a quoted field, so a forgotten quote would silently lose rows.
-    Where spaces separate columns, several count as one, and none at the ends of lines.
+    Where spaces separate columns, several count as one, and none at the ends of lines. Other encodings become UTF-8.
     """
 
-    def __init__(self, path: Path, spaced: bool = False) -> None:
+    def __init__(self, path: Path, spaced: bool = False, encoding: str = "utf-8") -> None:
         self.quotes = 0
         self.closed = False
+        self._decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)()
         self._spaced, self._held, self._ready, self._begun = spaced, b"", b"", False
         self._stream = pa.input_stream(str(path), compression="detect")
 
@@ -187,6 +233,12 @@ class _CountedQuotes:
 
     def _counted(self, size: int) -> bytes:
         content: bytes = self._stream.read(size)
+        while self._decoder is not None:
+            text = self._decoder.decode(content, final=not content).encode()
+            if text or not content:  # nothing is the end
+                content = text
+                break
+            content = self._stream.read(size)
         self.quotes += content.count(b'"')
         return content
 
@@ -205,7 +257,7 @@ class JsonLinesTable(OpenTable):
         for number, _, row in self._parse_lines():
             for name, value in row.items():
                 if kinds.setdefault(name, "unknown") == "unknown" and value is not None:
-                    kinds[name] = _json_kind(value)
+                    kinds[name] = json_kind(value)
             check_column_count(path, len(kinds))
             if number >= _FIRST_LINES:
                 break
@@ -226,7 +278,7 @@ class JsonLinesTable(OpenTable):
 
     def _batch(self, values: dict[str, list[Any]]) -> Any:
         with reading(self.path, "file of JSON lines"):
-            batch = pa.RecordBatch.from_arrays([_json_column(column) for column in values.values()], list(values))
+            batch = pa.RecordBatch.from_arrays([json_column(column) for column in values.values()], list(values))
         for column in values.values():
             column.clear()
         return batch
@@ -247,7 +299,7 @@ class JsonLinesTable(OpenTable):
                 raise
             except UnicodeDecodeError:
                 where = _first_line_not_utf8(self.path, self.file, "file of JSON lines")
-                raise InputError(where or f"{self.path}: this is not UTF-8 text") from None
+                raise where or InputError(f"{self.path}: this is not UTF-8 text") from None
             except csv.Error:
                 what = "is longer than any row is; repair or drop it"
                 raise InputError(f"{self.path}: line {number + 1} {what}") from None
@@ -259,7 +311,7 @@ class JsonLinesTable(OpenTable):
                 raise InputError(f"{self.path}: line {number} {what}") from None
 
 
-def _first_line_not_utf8(path: Path, file: Path, what: str) -> str | None:
+def _first_line_not_utf8(path: Path, file: Path, what: str) -> InputError | None:
     with pa.input_stream(str(file), compression="detect") as stream:
         for number, line in enumerate(_lines(io.TextIOWrapper(stream, encoding="latin-1", newline="\n")), start=1):
             try:
@@ -267,10 +319,11 @@ def _first_line_not_utf8(path: Path, file: Path, what: str) -> str | None:
             except UnicodeDecodeError as error:
                 at = error.start
                 near = line[max(0, at - 10) : at + 10].strip()
-                return (
+                return InputError(
                     f"{path}: this {what} is not UTF-8 text: line {number} holds the byte 0x{ord(line[at]):02X} "
-                    f"({near!r}, if it is Latin-1 or Windows-1252); save it as UTF-8 (in a spreadsheet: CSV UTF-8), or "
-                    "run iconv -f WINDOWS-1252 -t UTF-8"
+                    f"({near!r}, if it is Windows-1252)",
+                    remedy="save it as UTF-8 (in a spreadsheet: CSV UTF-8), or say what it is",
+                    add={"encoding": "cp1252"} if "text" in what else {},
                 )
     return None
 
@@ -283,7 +336,8 @@ def _unique_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _json_kind(value: Any) -> Kind:
+def json_kind(value: Any) -> Kind:
+    """What a value of Python is."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):
@@ -291,7 +345,7 @@ def _json_kind(value: Any) -> Kind:
     return "text" if isinstance(value, str) else "list" if isinstance(value, list) else "other"
 
 
-def _json_column(values: list[Any]) -> Any:
+def json_column(values: list[Any]) -> Any:
     """A column of JSON values; of mixed ones as text, which is cast by the same rule."""
     try:
         return pa.array(values)
@@ -315,13 +369,60 @@ def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
-        return text.strip() in _MISSING
+        return text.strip() in MISSING
     return "_" not in text
 
 
 def _delimiter(header: str, first: str) -> str:
-    """The first of comma, semicolon, tab and bar in the header; a space if it separates as many names as values."""
+    """The mark that divides the header and the first row into as many fields, else the first one in the header.
+
+    A space if it separates as many names as values. Of two that fit, the one that makes more fields, and a comma last.
+    """
     names = header.split()
     values = first.split() or names
     spaced = "," if len(names) != len(values) or len(names) < 2 else _SPACE
-    return next((mark for mark in _DELIMITERS if mark in header), spaced)
+    there = [mark for mark in _DELIMITERS if mark in header]
+    counts = {mark: [len(_fields(line, mark)) for line in (header, first)] for mark in there}
+    fitting = [mark for mark in there if counts[mark][0] == counts[mark][1]]
+    return max(fitting, key=lambda mark: (counts[mark][0], mark != ","), default=(*there, spaced)[0])
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    try:
+        fields = line.split() if delimiter == _SPACE else [*next(csv.reader([line], delimiter=delimiter), ())]
+    except csv.Error:  # longer than any is
+        fields = line.split(delimiter)
+    while len(fields) > 1 and not fields[-1].strip() and line.rstrip().endswith(delimiter * 2):
+        fields.pop()  # as spreadsheets fill up a title
+    return fields
+
+
+def _titles(lines: list[str]) -> int:
+    """How many lines stand above the one with the names of the columns."""
+    there = [place for place, line in enumerate(lines[:50]) if line.strip(" \t,;|")]
+    rows = (
+        [
+            _fields(lines[one], _delimiter(lines[one], lines[after]))
+            for one, after in zip(there, [*there[1:], there[-1]], strict=True)
+        ]
+        if there
+        else []
+    )
+    header = header_row(rows)
+    return there[header] if header else 0
+
+
+def _columns(lines: list[str], delimiter: str) -> Iterator[tuple[str, ...]]:
+    return zip(*(_fields(line, delimiter) for line in lines), strict=False)
+
+
+def _is_dressed(text: str) -> bool:
+    return not _is_number(text) and DRESSED.fullmatch(text.strip()) is not None
+
+
+def _decodes(head: bytes, encoding: str) -> bool:
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(head)  # of which a character may be cut off
+    except UnicodeDecodeError:
+        return False
+    return True

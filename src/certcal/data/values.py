@@ -14,7 +14,7 @@ people count the rows of a table below its header.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -26,6 +26,7 @@ from certcal._base.outcomes import WRITTEN, TwoOutcomes, class_name, outcome
 from certcal.data.arrow import compute, from_numpy, pa, to_numpy
 from certcal.data.formats import column_kind
 from certcal.data.pieces import CellError
+from certcal.data.reading import CellReader
 from certcal.data.schema import Family
 
 # Distinct values of a column of classes; more than this is an identifier or a number, not a class.
@@ -34,7 +35,6 @@ MAX_CLASSES = 1_000_000
 # Spellings of two classes that no other classes have.
 _SPELLED = frozenset({"0", "1", "false", "true", "no", "yes"})
 _COMPARE = "if it is a class, name the column of the predicted class (prediction) to compare with"
-_ANOTHER = "repair or drop the row, or name another column"
 _PER_CLASS = "every row needs one number per class"
 
 
@@ -44,13 +44,16 @@ class Batch:
 
     rows: Any
     first_row: int
+    reader: CellReader | None = None  # what knows how texts are numbers; None where only plain ones are
+    kept: NDArray[np.int64] | None = None  # which rows these are, where others were left out
 
     def __getitem__(self, column: str) -> ColumnValues:
-        return ColumnValues(self.rows.column(column), column, self.first_row)
+        return ColumnValues(self.rows.column(column), column, self.first_row, self.reader, self.kept)
 
     def family(self, family: Family) -> NDArray[Any]:
         """A number per class: several columns, or one of lists."""
-        return self[family.columns[0]].lists() if family.is_list else matrix([self[name] for name in family.columns])
+        found = self[family.columns[0]].lists() if family.is_list else matrix([self[name] for name in family.columns])
+        return found if self.reader is None else self.reader.family(found, family.columns)
 
 
 @dataclass(frozen=True)
@@ -60,18 +63,34 @@ class ColumnValues:
     array: Any
     column: str
     first_row: int
+    reader: CellReader | None = None
+    kept: NDArray[np.int64] | None = None
 
     def refuse(
-        self, bad: NDArray[np.bool_] | int | None, reason: str, remedy: str, roles: Sequence[str] = ()
+        self,
+        bad: NDArray[np.bool_] | int | None,
+        reason: str,
+        remedy: str,
+        roles: Sequence[str] = (),
+        add: Mapping[str, Any] | None = None,
     ) -> NoReturn:
         """Raise about the first bad row, the row with a number, or all of the column."""
         place = int(np.argmax(bad)) if isinstance(bad, np.ndarray) else bad
-        raise CellError(self.column, None if place is None else self.first_row + place + 1, reason, remedy, roles)
+        place = place if place is None or self.kept is None else int(self.kept[place])
+        raise CellError(self.column, None if place is None else self.first_row + place + 1, reason, remedy, roles, add)
+
+    def text(self, rows: NDArray[np.bool_]) -> str:
+        """The first of some texts."""
+        return str(self.array[int(np.argmax(rows))].as_py())[:80]
 
     def refuse_missing(self) -> None:
         """Raise at the first missing value."""
         if self.array.null_count:
-            self.refuse(_first_null(self.array), "is empty", "fill it or drop the row")
+            self._refuse_empty(_first_null(self.array))
+
+    def _refuse_empty(self, place: int) -> NoReturn:
+        add = {} if self.reader is None or not self.reader.lenient else {"missing": "drop"}
+        self.refuse(place, "is empty", "fill it or drop the row", add=add)
 
     def filled(self, needed: NDArray[np.bool_] | None, instead: float) -> ColumnValues:
         """Fill in what is empty in rows that do not need it; what is there stays and is checked."""
@@ -91,26 +110,15 @@ class ColumnValues:
         """Numbers; floats keep their type, text is parsed."""
         array, kind = self.array, column_kind(self.array.type)
         if pa.types.is_null(array.type):
-            self.refuse(0, "is empty", "fill it or drop the row")
+            self._refuse_empty(0)
         if pa.types.is_dictionary(array.type):
             return replace(self, array=array.dictionary_decode()).numbers()
         self.refuse_missing()
         if kind == "text":
-            return self._parsed(array)
+            return (CellReader(lenient=False) if self.reader is None else self.reader).numbers(self)
         if kind not in ("number", "boolean"):
             self.refuse(None, f"holds {array.type}, not numbers", "name another column")
         return to_numpy(array.cast(pa.float64()) if pa.types.is_decimal(array.type) else array)
-
-    def _parsed(self, array: Any) -> NDArray[np.float64]:
-        try:
-            return to_numpy(array.cast(pa.float64()))
-        except pa.ArrowInvalid:
-            for place, text in enumerate(array.to_pylist()):
-                try:
-                    float(text)
-                except ValueError:
-                    self.refuse(place, f"is {text[:80]!r}, not a number", _ANOTHER)
-            self.refuse(None, "holds text that is not a number", "convert it")
 
     def numbers_within(
         self, inside: Callable[[NDArray[Any]], Any], what: str, remedies: tuple[str, ...]

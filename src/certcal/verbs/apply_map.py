@@ -280,7 +280,10 @@ def _map_predictions(
         row, made, weight = "sample", _prediction_columns(layout, after), after.sample_weight
     if weight is not None:
         made["sample_weight"] = weight
-    made, lost = _add_other_columns(made, given.data, layout, row, kept.positions)
+    rows = None if loaded is None else loaded.rows
+    made, lost = _add_other_columns(
+        made, given.data, layout, row, kept.positions if rows is None else rows[kept.positions]
+    )
     if lost:
         notes += (f"Columns of lists, and those with a name that stands twice, are left out: {', '.join(lost)}.",)
     description = counted(n, "sample") + ("" if layout is None else f"; {layout.description}")

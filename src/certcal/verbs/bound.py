@@ -204,6 +204,7 @@ def bound(
     score: str | Iterable[Any] | None = None,
     outcome: str | Iterable[Any] | None = None,
     positive: Any = None,
+    negative: Any = None,
     confidence: str | Iterable[Any] | None = None,
     correct: str | Iterable[Any] | None = None,
     prediction: str | Iterable[Any] | None = None,
@@ -211,6 +212,11 @@ def bound(
     probabilities: str | Iterable[Any] | None = None,
     logits: str | Iterable[Any] | None = None,
     weight: str | Iterable[Any] | None = None,
+    decimal: Literal[".", ","] | None = None,
+    percent: bool | None = None,
+    encoding: str | None = None,
+    missing: Literal["drop"] | None = None,
+    skip: int | None = None,
     columns: Mapping[str, Any] | None = None,
     by: str | Iterable[Any] | None = None,
     delta: Annotated[float, Takes("failure")] = 0.05,
@@ -243,8 +249,10 @@ def bound(
     data
         Predictions from any source: a table, ``bound(y_true, y_prob)``, ``bound(estimator, X, y)`` or
         ``bound(model, data)``, as for :func:`certcal.measure`.
-    score, outcome, positive, confidence, correct, prediction, label, probabilities, logits, weight
+    score, outcome, positive, negative, confidence, correct, prediction, label, probabilities, logits, weight
         Columns of a table by role, or their values; as for :func:`certcal.measure`.
+    decimal, percent, encoding, missing, skip
+        How a table is read; as for :func:`certcal.measure`.
     columns
         The same, as a dictionary.
     by

@@ -279,6 +279,7 @@ class _ComparedTable:
     groups: NDArray[Any] | None
     about: Mapping[str, Any]
     description: str
+    rows: NDArray[np.int64] | None = None  # of the table, where some were left out
 
     @property
     def truth(self) -> NDArray[Any] | None:
@@ -293,6 +294,11 @@ class _ComparedTable:
     def columns(self) -> list[str]:
         """Names of the columns; predictions have none."""
         return [] if isinstance(self.data, Predictions) else list(open_table(self.data).names)
+
+    def keys(self, column: str, *, required: bool) -> list[str] | None:
+        """What the column says of each row that counts."""
+        found = sample_keys(self.data, column, required=required)
+        return found if found is None or self.rows is None else [found[place] for place in self.rows]
 
     def select(self, rows: NDArray[np.int64]) -> _ComparedTable:
         """Some rows, in an order."""
@@ -310,6 +316,7 @@ def compare_tables(
     score: str | Iterable[Any] | None = None,
     outcome: str | Iterable[Any] | None = None,
     positive: Any = None,
+    negative: Any = None,
     confidence: str | Iterable[Any] | None = None,
     correct: str | Iterable[Any] | None = None,
     prediction: str | Iterable[Any] | None = None,
@@ -317,6 +324,11 @@ def compare_tables(
     probabilities: str | Iterable[Any] | None = None,
     logits: str | Iterable[Any] | None = None,
     weight: str | Iterable[Any] | None = None,
+    decimal: Literal[".", ","] | None = None,
+    percent: bool | None = None,
+    encoding: str | None = None,
+    missing: Literal["drop"] | None = None,
+    skip: int | None = None,
     columns: Mapping[str, Any] | None = None,
     names: tuple[str, str] | None = None,
     pair: Literal["key", "order", "none"] = "key",
@@ -450,7 +462,7 @@ def _read_side(data: Any, columns: Mapping[str, Any] | None, by: Any, name: str)
     about = {"task": predictions.task, "kind": loaded.layout.kind, "columns": loaded.layout.to_dict()}
     shown = name if name not in ("old", "new") or str(loaded.path) == "table" else str(loaded.path)
     said = f"{counted(len(predictions), 'sample')}; {loaded.layout.description}"
-    return _ComparedTable(data, shown, predictions, groups, about, said)
+    return _ComparedTable(data, shown, predictions, groups, about, said, loaded.rows)
 
 
 def _pair_rows(sides: list[_ComparedTable], key: str | None, pair: str) -> tuple[list[_ComparedTable], Pairing]:
@@ -467,7 +479,7 @@ def _pair_rows(sides: list[_ComparedTable], key: str | None, pair: str) -> tuple
         if key is not None:
             raise InputError("predictions have no columns", argument="key", remedy="compare tables, or pair by order")
     elif (column := key or _shared_identifier(sides)) is not None:
-        keys = [sample_keys(side.data, column, required=key is not None) for side in sides]
+        keys = [side.keys(column, required=key is not None) for side in sides]
         if keys[0] is not None and keys[1] is not None:
             return _by_key(sides, column, keys[0], keys[1])
     old, new = (side.truth for side in sides)

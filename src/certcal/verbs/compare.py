@@ -134,8 +134,10 @@ def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
         values are different from row to row.
     by
         Of tables: compare each value of this column beside the whole; for Predictions, the group of each sample.
-    score, outcome, positive, confidence, correct, prediction, label, probabilities, logits, weight
+    score, outcome, positive, negative, confidence, correct, prediction, label, probabilities, logits, weight
         Columns of both tables by role, where their names do not say it.
+    decimal, percent, encoding, missing, skip
+        How tables are read; as for :func:`certcal.measure`.
     columns
         The same, as a dictionary.
     names

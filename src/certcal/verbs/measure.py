@@ -21,6 +21,7 @@ from certcal.data import (
     PredictionStream,
     about_predictions,
     column_name,
+    columns_read,
     natural_order,
     physical_memory,
     size_text,
@@ -283,6 +284,7 @@ def measure(
     score: str | Iterable[Any] | None = None,
     outcome: str | Iterable[Any] | None = None,
     positive: Any = None,
+    negative: Any = None,
     confidence: str | Iterable[Any] | None = None,
     correct: str | Iterable[Any] | None = None,
     prediction: str | Iterable[Any] | None = None,
@@ -290,6 +292,11 @@ def measure(
     probabilities: str | Iterable[Any] | None = None,
     logits: str | Iterable[Any] | None = None,
     weight: str | Iterable[Any] | None = None,
+    decimal: Literal[".", ","] | None = None,
+    percent: bool | None = None,
+    encoding: str | None = None,
+    missing: Literal["drop"] | None = None,
+    skip: int | None = None,
     columns: Mapping[str, Any] | None = None,
     by: str | Iterable[Any] | None = None,
     bins: Annotated[int | Iterable[int], Range(1, 1_000_000)] = 15,
@@ -313,14 +320,20 @@ def measure(
     Parameters
     ----------
     data
-        One table: a file (Parquet, CSV, TSV, JSON lines, npz, Arrow), a frame (pandas, polars, pyarrow), a mapping of
+        One table: a file (Parquet, CSV, Excel, JSON lines, npz, Arrow), a frame (pandas, polars, pyarrow), a mapping of
         columns, or :class:`~certcal.Predictions`. Or arrays, ``measure(y_true, y_prob)``: outcomes first, then
         probabilities of outcome 1 or a column per class, as scikit-learn has them. Or ``measure(estimator, X, y)``, a
         fitted classifier with ``predict_proba``. Or ``measure(model, data)``, a model and data as
         :func:`certcal.models.load` or ``wrap`` and :func:`certcal.data.open_inputs` take them.
-    score, outcome, positive, confidence, correct, prediction, label, probabilities, logits, weight
+    score, outcome, positive, negative, confidence, correct, prediction, label, probabilities, logits, weight
         Columns of a table by role, where their names do not say it; or their values. Score and outcome are those of a
-        binary score (positive is the value that counts as 1). Beside arrays and estimators: weight and positive.
+        binary score (positive is the value that counts as 1, negative those that count as 0: rows with others are left
+        out). Beside arrays and estimators: weight and positive.
+    decimal, percent, encoding, missing, skip
+        How a table is read, where that does not show: its decimal mark, whether scores are percentages, the encoding of
+        text, "drop" for rows with an empty cell, and how many lines stand above the column names. Percent signs,
+        columns from 0 to 100, decimal commas that cannot be anything else, Windows-1252 and title lines are recognised;
+        the description says what was read how.
     columns
         The same, as a dictionary.
     by
@@ -535,7 +548,7 @@ def _measure_in_passes(
             "task": task_of(stream.layout.kind),
             "kind": stream.layout.kind,
             "classes": several,
-            "columns": stream.layout.to_dict(),
+            **columns_read(stream.layout),
         },
         description=f"{size_text(whole.n, several, stream.layout)}; read in pieces, without the metrics that need all "
         "samples at once",

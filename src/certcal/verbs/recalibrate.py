@@ -293,12 +293,18 @@ def recalibrate(
     score: str | Iterable[Any] | None = None,
     outcome: str | Iterable[Any] | None = None,
     positive: Any = None,
+    negative: Any = None,
     correct: str | Iterable[Any] | None = None,
     prediction: str | Iterable[Any] | None = None,
     label: str | Iterable[Any] | None = None,
     probabilities: str | Iterable[Any] | None = None,
     logits: str | Iterable[Any] | None = None,
     weight: str | Iterable[Any] | None = None,
+    decimal: Literal[".", ","] | None = None,
+    percent: bool | None = None,
+    encoding: str | None = None,
+    missing: Literal["drop"] | None = None,
+    skip: int | None = None,
     columns: Mapping[str, Any] | None = None,
     method: Annotated[
         Literal["beta", "equal-mass", "histogram", "isotonic", "matrix", "platt", "temperature", "vector"]
@@ -343,8 +349,10 @@ def recalibrate(
         A run (its folder, or open), a table of intervals, :class:`~certcal.calibrators.CertifiedSamples`, or
         predictions from any source: a table, :class:`~certcal.Predictions`, ``recalibrate(y_true, y_prob)``,
         ``recalibrate(estimator, X, y)`` or ``recalibrate(model, data)``, as for :func:`certcal.measure`.
-    score, outcome, positive, correct, prediction, label, probabilities, logits, weight
+    score, outcome, positive, negative, correct, prediction, label, probabilities, logits, weight
         Columns of a table by role, or their values; as for :func:`certcal.measure`.
+    decimal, percent, encoding, missing, skip
+        How a table is read; as for :func:`certcal.measure`.
     columns
         The same, as a dictionary, with confidence and the roles of intervals: lower, upper, certified, radius, sample.
     method

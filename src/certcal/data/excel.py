@@ -1,0 +1,106 @@
+"""Excel workbooks (.xlsx): the first sheet as a table."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from certcal._base.checks import InputError
+from certcal._base.text import counted
+from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_count, check_memory, damaged
+from certcal.data.reading import Reading, header_row
+from certcal.data.text import MISSING, json_column, json_kind
+
+_FIRST_ROWS = 1000
+
+
+class ExcelTable(OpenTable):
+    """The first sheet of a workbook that has cells; what formulas gave when it was saved counts."""
+
+    def __init__(self, file: Path, path: Path, how: Reading) -> None:
+        self.file, self.path, self.how = file, path, how
+        if how.encoding is not None:
+            raise InputError("it is for text files", argument="encoding", remedy="leave it out")
+        self.rows = None
+        with self._workbook() as book:
+            sheets = [sheet.title for sheet in book.worksheets]
+        first = [row for _, row in zip(range(_FIRST_ROWS), self._cells(), strict=False)]
+        filled = [place for place, row in enumerate(first) if any(cell is not None for cell in row)]
+        if not filled:
+            raise InputError(f"{path}: its first sheet is empty; it needs column names and at least one row")
+        texts = [["" if cell is None else str(cell) for cell in _without_end(first[place])] for place in filled]
+        self._above = filled[header_row(texts)] if how.skip is None else how.skip
+        names = ["" if cell is None else str(cell).strip() for cell in first[self._above : self._above + 1][0]]
+        check_column_count(path, len(names))
+        kinds: list[Kind] = ["unknown"] * len(names)
+        for row in first[self._above + 1 :]:
+            for place, cell in enumerate(row[: len(names)]):
+                if kinds[place] == "unknown" and cell is not None:
+                    kinds[place] = json_kind(cell)
+        self._places = {name: place for place, name in reversed(list(enumerate(names))) if name}
+        self.columns = tuple(TableColumn(name, kind) for name, kind in zip(names, kinds, strict=True) if name)
+        said = [f"sheet {sheets[0]!r}, the first of {len(sheets)}"] if len(sheets) > 1 else []
+        said += [f"{counted(self._above, 'line')} above the column names skipped"] if self._above else []
+        self.notes = tuple(said)
+        self.decimal = ","
+
+    def read_as(self, how: Reading) -> OpenTable:
+        """The same file from another line on."""
+        return self if how == self.how else ExcelTable(self.file, self.path, how)
+
+    def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
+        from certcal.data.arrow import pa
+
+        held: list[tuple[Any, ...]] = []
+        rows = self._cells()
+        for _ in range(self._above + 1):
+            next(rows, None)
+        for row in rows:
+            if all(cell is None for cell in row):
+                continue
+            held.append(tuple(row[self._places[name]] if self._places[name] < len(row) else None for name in columns))
+            if len(held) == size:
+                yield pa.RecordBatch.from_arrays([json_column(list(each)) for each in zip(*held, strict=True)], columns)
+                held.clear()
+        if held:
+            yield pa.RecordBatch.from_arrays([json_column(list(each)) for each in zip(*held, strict=True)], columns)
+
+    def _cells(self) -> Iterator[tuple[Any, ...]]:
+        with self._workbook() as book:
+            for row in book.worksheets[0].iter_rows(values_only=True):
+                yield tuple(None if isinstance(cell, str) and cell.strip() in MISSING else cell for cell in row)
+
+    @contextmanager
+    def _workbook(self) -> Generator[Any, None, None]:
+        try:
+            library: Any = import_module("openpyxl")
+        except ImportError:
+            raise InputError(f"{self.path}: Excel files need openpyxl; run: pip install 'certcal[excel]'") from None
+        try:
+            with zipfile.ZipFile(self.file) as archive:
+                needed = sum(member.file_size for member in archive.infolist())
+            check_memory(self.path, needed, "export it as CSV", limit=self.memory)
+            book = library.load_workbook(self.file, read_only=True, data_only=True)
+        except (InputError, MemoryError):
+            raise
+        except Exception as error:  # whatever a damaged or hostile file makes the library raise
+            raise InputError(damaged(self.path, "Excel file", error)) from error
+        try:
+            if not book.worksheets:
+                raise InputError(f"{self.path}: the workbook has no sheet of cells; export it as CSV")
+            yield book
+        except (InputError, MemoryError, GeneratorExit):
+            raise
+        except Exception as error:
+            raise InputError(damaged(self.path, "Excel file", error)) from error
+        finally:
+            book.close()
+
+
+def _without_end(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row up to its last cell that is filled."""
+    return row[: max(place for place, cell in enumerate(row) if cell is not None) + 1]
