@@ -55,6 +55,29 @@ def mutation(name: str, file: str, old: str, new: str, *tests: str) -> Mutation:
 
 
 MUTATIONS = (
+    # ------------------------------------------------------------------------------------------------- answers
+    mutation(
+        "answers: groups have the level of all of them each",
+        "verbs/answers.py",
+        'Reliability.of_bins(bins, "joint", 1 - alpha)',
+        'Reliability.of_bins(bins, "per-bin", 1 - alpha)',
+        "tests/verbs/test_answers.py::test_shares_of_the_level_add_up_and_a_shown_sentence_of_calibrated_scores_is_rare",
+        "test_limits_of_groups_are_those_of_clopper_and_pearson_and_averages_limit_their_union",
+    ),
+    mutation(
+        "answers: the slope has the level of its interval alone",
+        "verbs/answers.py",
+        "inv_cdf(1 - SLOPE / 2) /",
+        "inv_cdf(1 - 5 * SLOPE) /",
+        "tests/verbs/test_answers.py::test_shares_of_the_level_add_up_and_a_shown_sentence_of_calibrated_scores_is_rare",
+    ),
+    mutation(
+        "answers: the limit of the error takes more than its share",
+        "verbs/answers.py",
+        "(1 - error.interval.level) / 2 > ERROR + 1e-12",
+        "(1 - error.interval.level) / 2 > 2 * ERROR + 1e-12",
+        "tests/verbs/test_answers.py::test_calibrated_scores_are_never_shown_to_be_calibrated_and_their_error_has_a_limit",
+    ),
     # ----------------------------------------------------------------------------------------------- arguments
     mutation(
         "arguments: one of a wrong type is not named",

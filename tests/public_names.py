@@ -11,6 +11,7 @@ def number(value: int) -> None:
     """Take a number."""
 
 
+number(certcal.Answer)  # pyright: ignore[reportArgumentType]
 number(certcal.Attack)  # pyright: ignore[reportArgumentType]
 number(certcal.Bound)  # pyright: ignore[reportArgumentType]
 number(certcal.Bounds)  # pyright: ignore[reportArgumentType]

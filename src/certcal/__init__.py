@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from certcal.lab.train import Training, train
     from certcal.metrics import Measurements
     from certcal.predictions import Predictions
-    from certcal.result import Result
+    from certcal.result import Answer, Result
     from certcal.verbs.apply_map import MappedTable, apply_map
     from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Answer",
     "Attack",
     "Bound",
     "Bounds",
@@ -119,7 +120,7 @@ _HOMES = {
     "certcal.claims": ("Bound", "Certificate", "Estimate"),
     "certcal.metrics": ("Measurements",),
     "certcal.predictions": ("Predictions",),
-    "certcal.result": ("Result",),
+    "certcal.result": ("Answer", "Result"),
     "certcal.lab.logs": ("Comparison",),
     "certcal.verbs.apply_map": ("MappedTable", "apply_map"),
     "certcal.verbs.attack": ("Attack", "attack"),

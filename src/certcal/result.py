@@ -8,15 +8,18 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, overload
 
 from certcal._base.checks import InputError, choice
 from certcal._base.csv import CsvWriter
 from certcal._base.files import refuse_overwriting, write_bytes
 from certcal._base.json import PlainValues, as_text, for_json
+from certcal._base.text import capital
 from certcal.verdict import Candidate, Requirement, Verdict, judge
 
 if TYPE_CHECKING:
@@ -38,6 +41,78 @@ class Command(str):
     """A command line to be copied."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of an :class:`Answer`."""
+
+    kind: Literal["shown", "seen", "next"]
+    """"shown" holds with the level of the answer, "seen" is so on these samples, "next" is what to do."""
+    text: str
+    """In plain words."""
+    basis: Literal["proven", "asymptotic", ""] = ""
+    """How a level is known: for any number of samples, or for many."""
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The numbers behind it as plain values: quantity, value, interval, ranges of scores, limit, command."""
+
+    @property
+    def command(self) -> str:
+        """A command, or a call, to be copied; empty where there is none."""
+        return self.data.get("command", "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"kind": self.kind, "text": self.text, **({"basis": self.basis} if self.basis else {}), **self.data}
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}{self.command and f' {self.command}'}"
+
+
+@dataclass(frozen=True)
+class Answer(Sequence[Sentence]):
+    """What is the case, whether that is shown or only seen, and what to do next.
+
+    All sentences that are shown hold together with probability ``level``, under the assumptions; ``docs/guarantees.md``
+    has the rules and the reason.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> found = certcal.measure([0, 0, 0, 1] * 100, [0.5] * 400).answer
+    >>> print(found)
+    shown: Not calibrated: all scores are overstated; in all 50% fewer events than predicted (36% to 62%).
+    shown: 25% happen where 50% is predicted: 0.5 times as many (0.39 to 0.62).
+    next: Fit a map, and judge it on rows that it has not seen. certcal.recalibrate(y_true, y_prob)
+    >>> found[0].data["value"]
+    0.5
+    """
+
+    sentences: tuple[Sentence, ...]
+    """Two to four, the most important first."""
+    assumptions: tuple[str, ...] = ()
+    """What the shown ones rest on."""
+    unsaid: tuple[str, ...] = ()
+    """What a reader might take it to say, and it does not."""
+    level: float = 0.95
+    """Probability with which all shown sentences hold together."""
+
+    @overload
+    def __getitem__(self, place: int) -> Sentence: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Sentence, ...]: ...
+    def __getitem__(self, place: int | slice) -> Sentence | tuple[Sentence, ...]:
+        return self.sentences[place]
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain values for JSON, an object per sentence."""
+        return [each.to_dict() for each in self.sentences]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.sentences))
 
 
 class Result(PlainValues, ABC):
@@ -65,6 +140,12 @@ class Result(PlainValues, ABC):
     def claims(self) -> Sequence[Any]:
         """The estimates, bounds and certificates behind the answer, each with its sentence."""
         return ()
+
+    @property
+    def answer(self) -> Answer:
+        """What is the case, whether that is shown or only seen, and what to do next; by default what stands on top."""
+        told: list[Any] = [each[0] if isinstance(each, tuple) else each for each in self.top()]
+        return answer_of_claims(each for each in told if not isinstance(each, Command))
 
     def contents(self) -> dict[str, Any]:
         """The answer as plain values, without the name of its schema; by default what the class declares."""
@@ -115,7 +196,8 @@ class Result(PlainValues, ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, the name and version of their schema first."""
-        return {"schema": self.schema, "certcal": version("certcal"), **self.contents()}
+        told = {"answer": self.answer.to_dict(), **self.contents()}
+        return {"schema": self.schema, "certcal": version("certcal"), **told}
 
     def candidates(self) -> Sequence[Candidate]:
         """The claims that requirements can name, the headline's first."""
@@ -153,7 +235,7 @@ class Result(PlainValues, ABC):
         """
         origin = self.provenance() if provenance is None else provenance
         found: dict[str, Any] = {"schema": self.schema, "certcal": version("certcal"), "provenance": origin.to_dict()}
-        found |= self.contents()
+        found |= {"answer": self.answer.to_dict(), **self.contents()}
         if require:
             verdict = judge(self.candidates(), require)
             found |= {"headline": verdict.decisive.headline(found.get("headline")), "verdict": verdict.to_dict()}
@@ -264,6 +346,25 @@ class Result(PlainValues, ABC):
 
     def _repr_html_(self) -> str:
         return self.report()._repr_html_()  # pyright: ignore[reportPrivateUsage]
+
+
+def answer_of_claims(told: Iterable[Any], next_step: Sentence | None = None) -> Answer:
+    """An answer of sentences and claims: bounds, certificates and worst cases are shown, all others seen."""
+    sentences, assumptions, failure = list[Sentence](), list[str](), Decimal(0)
+    for each in told:
+        if isinstance(each, str):
+            sentences.append(Sentence("seen", each))
+            continue
+        data = {"quantity": each.name, "value": float(each.value)} if hasattr(each, "value") else {}
+        if not (hasattr(each, "delta") or hasattr(each, "ledger") or hasattr(each, "extreme")):
+            sentences.append(Sentence("seen", capital(each.sentence), data=data))
+            continue
+        sentences.append(Sentence("shown", capital(each.sentence), "proven", data))
+        assumptions += getattr(each, "assumptions", ())
+        spent = each.ledger.spent if hasattr(each, "ledger") else getattr(each, "delta", 0.0)
+        failure += Decimal(repr(float(spent)))
+    whole = (*sentences, *([] if next_step is None else [next_step]))
+    return Answer(whole, tuple(dict.fromkeys(assumptions)), level=float(1 - failure))
 
 
 def _csv_cell(value: Any) -> Any:

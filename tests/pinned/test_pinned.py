@@ -66,7 +66,7 @@ def documented() -> dict[str, tuple[set[str], set[str]]]:
 def undocumented(document: dict[str, Any]) -> set[str]:
     """Keys of an answer's JSON that the page does not name, or that it promises in vain."""
     always, sometimes = documented()[document["schema"]]
-    found = set(document) - {"schema", "certcal", "provenance"}
+    found = set(document) - {"schema", "certcal", "provenance", "answer"}
     return (found - always - sometimes) | (always - found)
 
 

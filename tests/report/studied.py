@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from certcal.lab.study import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot, StudyReview
+from certcal.lab.study import (
+    Box,
+    BoxPlots,
+    Finding,
+    FindingTable,
+    Lines,
+    Matrix,
+    QuestionAnswer,
+    ScatterPlot,
+    StudyReview,
+)
 from certcal.lab.study._battery import BINNED, UNBINNED
 from certcal.metrics import STUDY_BINS
 
@@ -98,7 +108,7 @@ def review(*, name: str = "", columns: int = 24, source: str = "study.parquet") 
         7: (boxes(16, title=name or "ECE by width"), lines()),
     }
     answers = [
-        Answer(
+        QuestionAnswer(
             number,
             question,
             name or f"The answer to question {number} is that tau is 0.42 [0.31, 0.52].",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from certcal._base.signature import settings_of
-from certcal.lab.study import Answer, StudyTable, review
+from certcal.lab.study import QuestionAnswer, StudyTable, review
 from certcal.lab.study._population import populate
 from certcal.lab.study._review import StudyReviewSettings
 from certcal.lab.study.questions import QUESTIONS
@@ -45,7 +45,7 @@ def population(models: int, datasets: int = 1, **options: Any) -> StudyTable:
     return StudyTable.of(columns(models, datasets, **options))
 
 
-def asked(number: int, table: StudyTable, **settings: Any) -> Answer:
+def asked(number: int, table: StudyTable, **settings: Any) -> QuestionAnswer:
     """The answer to one question, without the time that the others take."""
     chosen, _ = populate(table, settings_of(review, StudyReviewSettings, **settings))
     return QUESTIONS[number - 1].answer(chosen, number)

@@ -75,6 +75,11 @@ class Reliability(NotebookCard):
         lower[used], upper[used] = found.at(np.clip(table.mean_confidence[used], 0, 1))
         return cls(table, ece_of(table), lower, upper, level, band, found)
 
+    @classmethod
+    def of_bins(cls, table: BinTable, band: str = "joint", level: float = 0.95) -> Reliability:
+        """That of sums per bin; its band needs no more, so it is any but the isotonic one."""
+        return with_band(table, band, level)
+
     @property
     def beyond(self) -> NDArray[np.int8]:
         """Per bin 1 where the band lies above the mean confidence, -1 where it lies below it, else 0.

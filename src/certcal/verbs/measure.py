@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -28,7 +29,8 @@ from certcal.data import (
 )
 from certcal.metrics import ALL, DEFAULT, check_names, metric_name, named_rows
 from certcal.predictions import Predictions, task_of
-from certcal.result import Result
+from certcal.result import Answer, Result
+from certcal.verbs.answers import Diagnosis, calibration_answer, command_for
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -161,6 +163,8 @@ class Measurement(Result):
     """Net benefit over thresholds, of a binary score that fits in memory whose metrics were not named one by one."""
     settings: MeasureSettings | None = None
     """What was asked: ``measure(data, **vars(m.settings))`` is the same measurement."""
+    diagnosis: Diagnosis | None = None
+    """Rates by range of scores, which the answer is made of."""
 
     @property
     def rows(self) -> Sequence[Estimate]:
@@ -204,6 +208,27 @@ class Measurement(Result):
         rows = [row for row in part.rows if row.name in (name, metric_name(name))]
         bins = len(part.reliability.table.count)
         return next((row for row in rows if row.settings.get("bins") == bins), next(iter(rows), None))
+
+    @property
+    def answer(self) -> Answer:
+        """Calibrated or not, in which direction, where, and what to do next: see :mod:`certcal.verbs.answers`."""
+        found = Diagnosis.of_bins(self.whole.reliability.table) if self.diagnosis is None else self.diagnosis
+        about = self.source, self.about.get("columns", {})
+        rank = self.row_of("auroc")
+        unsaid = ["anything about samples that are drawn differently, or later"]
+        if rank is not None and not math.isnan(rank.value):
+            unsaid.append(f"how well they rank: that is another question (AUROC {rank.value:.4f})")
+        if self.by is None:
+            unsaid.append(f"which groups are wrong: {command_for(['measure'], 'measure', *about, *('--by', 'COLUMN'))}")
+        return calibration_answer(
+            found,
+            self.task,
+            slope=self.row_of("calibration_slope"),
+            error=self.row_of("ece"),
+            repair=command_for(["recalibrate", "fit"], "recalibrate", *about, "-o", "map.json"),
+            prove=command_for(["bound"], "bound", *about),
+            unsaid=unsaid,
+        )
 
     @property
     def interval_notes(self) -> Sequence[str]:
@@ -251,6 +276,8 @@ class Measurement(Result):
             "conventions": {**self.conventions, **({"interval_notes": list(notes)} if notes else {})},
             **self.whole.to_dict(),
         }
+        if self.diagnosis is not None:
+            document["diagnosis"] = self.diagnosis.to_dict()
         if self.decision_curve is not None:
             document["decision_curve"] = self.decision_curve.to_dict()
         if self.bounds:
@@ -426,7 +453,7 @@ def _measure_in_memory(
     conventions = {**settings.conventions(predictions.task), "streamed": False}
     name = source or data.name
     about = (data.about, data.description, parts[0], data.by, parts[1:], conventions)
-    found = Measurement(name, *about, settings=settings)
+    found = Measurement(name, *about, settings=settings, diagnosis=Diagnosis.of(predictions))
     if predictions.task == "binary" and not settings.by_name:
         found = replace(found, decision_curve=_decision_curve(predictions, settings.level))
     if settings.bounds is False:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from certcal.lab.study._battery import Battery, battery
 from certcal.lab.study._benchmark import Benchmark, SearchObjective
 from certcal.lab.study._entries import Entry
-from certcal.lab.study._findings import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot
+from certcal.lab.study._findings import Box, BoxPlots, Finding, FindingTable, Lines, Matrix, QuestionAnswer, ScatterPlot
 from certcal.lab.study._measure import measure, unfinished
 from certcal.lab.study._overview import DatasetMedians, StudyOverview, overview
 from certcal.lab.study._published import convert, read_architectures
@@ -20,7 +20,6 @@ __all__ = [
     "KEYS",
     "STATE",
     "SYNTHETIC",
-    "Answer",
     "Battery",
     "Benchmark",
     "Box",
@@ -34,6 +33,7 @@ __all__ = [
     "Lines",
     "Matrix",
     "MeasuredColumn",
+    "QuestionAnswer",
     "ScatterPlot",
     "SearchObjective",
     "SearchRow",

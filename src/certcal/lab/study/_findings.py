@@ -207,7 +207,7 @@ Chart = Matrix | BoxPlots | ScatterPlot | Lines | FindingTable
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class QuestionAnswer:
     """The answer to one of the questions, for this population."""
 
     number: int

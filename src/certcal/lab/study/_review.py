@@ -15,7 +15,7 @@ from certcal._base.progress import SILENT, Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.lab.study._designs import match_columns
-from certcal.lab.study._findings import Answer, Chart, Finding, join_words, plain_values
+from certcal.lab.study._findings import Chart, Finding, QuestionAnswer, join_words, plain_values
 from certcal.lab.study._overview import StudyOverview, open_study_table
 from certcal.lab.study._population import SMALLEST_TOP, Population, Sheet, populate
 from certcal.lab.study._ranks import correlations
@@ -60,7 +60,7 @@ class StudyReview(Result):
 
     Examples
     --------
-    >>> answer = Answer(1, "Does it transfer?", "Hardly.", (Finding("a and b", 0.25, 0.125, 0.5, 9),))
+    >>> answer = QuestionAnswer(1, "Does it transfer?", "Hardly.", (Finding("a and b", 0.25, 0.125, 0.5, 9),))
     >>> found = StudyReview((answer,), (), 9, ("a", "b"), "test", 0, {"level": 0.95})
     >>> found
     <StudyReview of table: 9 models on 2 data sets, 1 of 1 question answered>
@@ -71,7 +71,7 @@ class StudyReview(Result):
 
     view: ClassVar[str] = "certcal.lab.study.review_view"
 
-    answers: tuple[Answer, ...]
+    answers: tuple[QuestionAnswer, ...]
     """To the seven questions, in their order."""
     charts: tuple[Chart, ...]
     """What belongs to no question: the whole matrices, the ranking by harmonic calibration score."""
@@ -87,7 +87,7 @@ class StudyReview(Result):
     source: str = "table"
     """Name of the file, or what was reviewed."""
 
-    def __iter__(self) -> Iterator[Answer]:
+    def __iter__(self) -> Iterator[QuestionAnswer]:
         return iter(self.answers)
 
     def __repr__(self) -> str:

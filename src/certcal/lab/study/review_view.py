@@ -15,7 +15,7 @@ from typing import Any, cast
 from certcal._base.checks import InputError
 from certcal._base.text import capital, counted
 from certcal.claims import short_text
-from certcal.lab.study import Answer, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot, StudyReview
+from certcal.lab.study import BoxPlots, Finding, FindingTable, Lines, Matrix, QuestionAnswer, ScatterPlot, StudyReview
 from certcal.report import charts as drawn
 from certcal.report.charts import MOST_SERIES, Axis, Panel, covering, named_axis, ticks
 from certcal.report.document import (
@@ -91,7 +91,7 @@ def leading_findings(findings: Sequence[Finding], most: int) -> list[Finding]:
     return [findings[place] for place in sorted(order[:most])]
 
 
-def _subject(answer: Answer) -> str:
+def _subject(answer: QuestionAnswer) -> str:
     return f"{answer.number} {answer.name}" if answer.name else f"Question {answer.number}"
 
 
@@ -106,7 +106,7 @@ def _overview(found: StudyReview, level: str) -> list[Block]:
     return [KeyNumbers(numbers), Table(columns, rows, "One number per question", note)]
 
 
-def _answer(found: StudyReview, answer: Answer, level: str) -> list[Block]:
+def _answer(found: StudyReview, answer: QuestionAnswer, level: str) -> list[Block]:
     earlier = {each for other in found.answers[: found.answers.index(answer)] for each in other.cautions}
     cautions = [each for each in answer.cautions if each not in {*earlier, *found.cautions}]
     blocks: list[Block] = [Text(answer.question), *(Text(each) for each in _paragraphs(found, answer.answer))]

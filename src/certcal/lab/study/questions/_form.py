@@ -9,7 +9,7 @@ from string import Formatter
 from typing import Any, ClassVar, Protocol
 
 from certcal._base.text import counted
-from certcal.lab.study._findings import TOLD, Answer, Chart, Finding, range_sentence
+from certcal.lab.study._findings import TOLD, Chart, Finding, QuestionAnswer, range_sentence
 from certcal.lab.study._population import Population, Sheet
 from certcal.lab.study._resampling import LEAST
 
@@ -78,7 +78,7 @@ class Question:
     together: bool = False
     """Whether the statistics are of all data sets at once."""
 
-    def answer(self, population: Population, number: int = 0) -> Answer:
+    def answer(self, population: Population, number: int = 0) -> QuestionAnswer:
         """The answer for a population; one that cannot be given says why."""
         told: list[list[SheetAnswer]] = [[] for _ in self.statistics]
         texts: list[str] = []
@@ -98,7 +98,7 @@ class Question:
                 charts += (*(part.charts if room else ()), *part.always)
         if not texts:
             why = fill(self.refusal, **population.words, least=LEAST)
-            return Answer(number, self.title, why, published=self.published, name=self.name)
+            return QuestionAnswer(number, self.title, why, published=self.published, name=self.name)
         parts = [part for several in told for part in several]
         models = [n for part in parts for n in part.models]
         cautions = list(population.resampling.small_sample_caution(min(models)) if models else ())
@@ -108,7 +108,7 @@ class Question:
         leading = [part.leading for part in parts if part.leading is not None]
         text = _abridge(range_sentence(leading, fill(self.opening, **population.words)), texts)
         found = tuple(findings), tuple(charts), tuple(cautions)
-        return Answer(number, self.title, text, *found, self.published, self.name)
+        return QuestionAnswer(number, self.title, text, *found, self.published, self.name)
 
 
 def _abridge(begin: str, texts: Sequence[str]) -> str:
