@@ -53,7 +53,7 @@ def test_columns_of_any_library_are_confidences(column):
 
 
 def test_guessing_is_refused_with_the_four_ways_in():
-    with pytest.raises(TypeError, match=r"from_scores.*from_confidence.*from_probabilities.*from_logits"):
+    with pytest.raises(InputError, match=r"from_scores.*from_confidence.*from_probabilities.*from_logits"):
         Predictions(PROBABILITIES, LABELS)
 
 

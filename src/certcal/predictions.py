@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base import checks as _checks
-from certcal._base.assumptions import LOGITS
+from certcal._base.assumptions import CERTAIN, LOGITS
 from certcal._base.checks import InputError
 from certcal._base.outcomes import outcome_array
 from certcal._base.threads import map_blocks
@@ -58,7 +58,7 @@ class Predictions:
     """Weights as float64, or None."""
 
     def __init__(self, *_args: Any, **_options: Any) -> NoReturn:
-        raise TypeError(
+        raise InputError(
             "Predictions does not guess what it is given: use Predictions.from_scores, Predictions.from_confidence, "
             "Predictions.from_probabilities or Predictions.from_logits"
         )
@@ -133,15 +133,18 @@ class Predictions:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What is assumed of these numbers although they look otherwise: that they are logits.
+        """What is assumed of these numbers although they look otherwise: that they are logits, or probabilities.
 
         Examples
         --------
         >>> Predictions.from_logits([[2.0, 0.5]], [0]).doubts
         ()
         """
-        doubtful = self.logits is not None and _checks.look_like_probabilities(self.logits)
-        return (LOGITS,) if doubtful else ()
+        if self.logits is not None:
+            return (LOGITS,) if _checks.look_like_probabilities(self.logits) else ()
+        some = self.confidence[:9], self.confidence
+        sure = self.kind == "score" and len(self) > 1 and not any(np.mod(z, 1).any() for z in some)
+        return (CERTAIN,) if sure else ()
 
     @classmethod
     def from_confidence(cls, confidence: Any, correct: Any, sample_weight: Any = None) -> Predictions:

@@ -78,7 +78,8 @@ def test_matrices_and_tensors_are_columns():
         ),
         (
             lambda: certcal.bound("t.csv", "site"),
-            "bound takes one table and was given 2 arguments by position; name the others: bound(data, name=value)",
+            "bound takes one table and was given 2 arguments by position; name the others, as in certcal.bound(data, "
+            "score=…, outcome=…, bins=15)",
         ),
         (
             lambda: certcal.measure(certcal.Predictions.from_confidence([0.5], [1]), by="site"),

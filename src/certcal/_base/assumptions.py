@@ -7,6 +7,8 @@ NOT_USED_BEFORE = "they were not used to train, choose or recalibrate the classi
 
 # Of numbers that look like probabilities.
 LOGITS = "what is read as logits are logits, although every row lies in [0, 1] and sums to 1 as probabilities do"
+# Of numbers that look like outcomes or predicted classes.
+CERTAIN = "the scores are probabilities, although each is 0 or 1 as outcomes and predicted classes are"
 
 NOISE = {
     "gaussian": "noise draws are independent and exactly Gaussian (rounding to float32 is neglected)",

@@ -24,6 +24,7 @@ Called = TypeVar("Called")
 # Rows of a probability matrix must sum to one within these tolerances. Softmax in float32 over 1000 classes is off by
 # about 1e-6; tables written with four decimals by about 1e-4 times a few classes.
 SUM_TOLERANCE = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-3}
+BFLOAT16_TOLERANCE = 2e-2
 
 # A single entry of a probability matrix may exceed one by this much (rounding of a softmax) and is then taken as one.
 ABOVE_ONE = 1e-6
@@ -147,15 +148,12 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     if hasattr(value, "detach"):  # a torch tensor, possibly with gradients or on a device
         value = value.detach()
         value = value.cpu() if hasattr(value, "cpu") else value
+        value = value.float() if str(getattr(value, "dtype", "")) == "torch.bfloat16" else value  # exactly
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         kind = type(value).__name__
-        remedy = (
-            "call .float() first"
-            if "bfloat16" in str(getattr(value, "dtype", "")).lower()
-            else "pass numbers of equal shape"
-        )
+        remedy = "pass numbers of equal shape"
         raise InputError(f"{name} ({kind}) cannot be read as an array: {error}; {remedy}") from error
 
 
@@ -335,6 +333,7 @@ def probability_matrix(value: Any, name: str = "probabilities", for_logits: str 
         raise InputError(f"{name} is empty; pass at least one sample")
     tolerance = SUM_TOLERANCE.get(array.dtype, 1e-3)
     array = np.ascontiguousarray(array if array.dtype.kind == "f" else array.astype(np.float64))
+    tolerance = max(tolerance, BFLOAT16_TOLERANCE) if _are_bfloat16(array) else tolerance
     readable = kernel_float(array)
     from certcal._kernels.checking import check_rows
 
@@ -356,6 +355,13 @@ def probability_matrix(value: Any, name: str = "probabilities", for_logits: str 
                 f"normalise the rows, or use {for_logits} for logits"
             )
     return array
+
+
+def _are_bfloat16(array: NDArray[Any]) -> bool:
+    """Whether these are float32 that were bfloat16: the lower half of their bits is empty."""
+    if array.dtype != np.float32:
+        return False
+    return not any((part.view(np.uint32) & 0xFFFF).any() for part in (array[:1], array))
 
 
 def _shift_row(found: tuple[int, int, float], start: int) -> tuple[int, int, float]:

@@ -320,14 +320,13 @@ def open_table(path: str | os.PathLike[str] | Any, how: Reading | None = None) -
     if isinstance(path, OpenTable):
         return path.read_as(how)
     if not isinstance(path, str | os.PathLike):
-        from certcal.data.frames import MemoryTable, is_table
+        from certcal.data.frames import MemoryTable, collected, is_table
 
-        if is_table(path):
+        if is_table(path := collected(path)):
             return MemoryTable(path).read_as(how)
-        lazy = callable(getattr(path, "collect", None))
         raise InputError(
-            f"a table is a file or columns by name (pandas, polars, pyarrow, a mapping), not {type(path).__name__}; "
-            + ("collect() it first" if lazy else "name the columns, or make Predictions of arrays")
+            f"a table is a file or columns by name (pandas, polars, pyarrow, a mapping), not {type(path).__name__}",
+            remedy="name the columns, or make Predictions of arrays",
         )
     given = os.fspath(cast("str", path))
     file = local_file(given)

@@ -83,6 +83,11 @@ def is_table(source: Any) -> bool:
     return isinstance(source, Mapping) or hasattr(source, "__arrow_c_stream__") or _is_frame(source)
 
 
+def collected(source: Any) -> Any:
+    """A lazy frame of polars as a frame; anything else as it is."""
+    return source.collect() if hasattr(source, "collect_schema") and hasattr(source, "collect") else source
+
+
 def _is_frame(source: Any) -> bool:
     """Whether something has columns as pandas has them; its older versions do not speak Arrow's protocol."""
     return hasattr(source, "iloc") and hasattr(source, "columns") and hasattr(source, "index")

@@ -18,10 +18,11 @@ from certcal._base.outcomes import class_name, first_missing, outcome
 from certcal._base.progress import SILENT, Progress
 from certcal._base.text import counted
 from certcal.data.formats import ENDINGS
-from certcal.data.frames import is_table
+from certcal.data.frames import collected, is_table
 from certcal.data.inputs import Inputs
 from certcal.data.predictions import LoadedTable, load_table, split_by
 from certcal.data.schema import OPTIONS, READING, Layout
+from certcal.data.spellings import positions
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -134,16 +135,44 @@ class PredictionSource:
                 reason = f"three arguments are an estimator, X and y, and {shortened(first)} has no predict_proba"
                 raise InputError(reason, remedy=f"write certcal.{self.verb}(y_true, y_prob, weight=…) for arrays")
             y = _listed(rest[1], "y")
+            if np.ndim(rest[0]) == 1 and np.ndim(y) == 2:
+                raise InputError("X and y are swapped", remedy=f"write certcal.{self.verb}(estimator, X, y)")
             _refuse_other_order(y=y, X=rest[0], **beside)
             return from_estimator(first, rest[0], y, weight, positive=positive), None
         if isinstance(first, str | os.PathLike) or callable(first) or hasattr(first, "predict_proba"):
             if positive is not None:
                 raise InputError("it is for binary outcomes", argument="positive", remedy="leave it out")
+            if hasattr(cast("Any", first), "predict_proba") and hasattr(rest[0], "__array__"):
+                reason = "an estimator and inputs are given, and not what was true"
+                raise InputError(reason, remedy=f"write certcal.{self.verb}(estimator, X, y)")
             return from_model(first, rest[0], weight, progress=values.get("progress", SILENT)), None
         y_true, y_prob = _listed(first, "y_true"), _listed(rest[0], "y_prob")
         _refuse_other_order(y_true=y_true, y_prob=y_prob, **beside)
-        self._refuse_swapped(as_array(y_true, "y_true"), as_array(y_prob, "y_prob"))
-        return from_arrays(y_true, y_prob, weight, positive=positive), None
+        try:
+            self._refuse_swapped(as_array(y_true, "y_true"), as_array(y_prob, "y_prob"))
+            return from_arrays(y_true, y_prob, weight, positive=positive), None
+        except InputError as error:
+            raise InputError(self._with_line(str(error))) from None
+
+    def _with_line(self, said: str) -> str:
+        """A sentence about arrays that ends with the line to write."""
+        name = "y_true" if said.startswith("y_true") else "y_prob"
+        kept, logits = f"{self.verb}(y_true[keep], y_prob[keep])", f"certcal.{self.verb}(label=y_true, logits=y_prob)"
+        if " is nan, neither" in said:
+            said = f"{said.partition(',')[0]}; drop the sample"
+        for old, line in {
+            "(for logits use from_logits)": f"(for logits write {logits})",
+            "or use from_logits for logits": f"or for logits write {logits}",
+            "as positive": f"in certcal.{self.verb}(y_true, y_prob, positive=…)",
+            "(positive)": f"in certcal.{self.verb}(y_true, y_prob, positive=…)",
+            "divide them by 100": f"write certcal.{self.verb}(y_true, y_prob / 100)",
+            "pass one class per sample (of one-hot rows, the argmax)": "pass one class per sample; for one-hot rows "
+            f"write certcal.{self.verb}(y_true.argmax(1), y_prob)",
+            "drop or fill them first": f"write keep = ~np.ma.getmaskarray({name}) and certcal.{kept}",
+            "drop the sample": f"write keep = pandas.notna({name}) and certcal.{kept}",
+        }.items():
+            said = said.replace(old, line)
+        return said
 
     def load(self, columns: Mapping[str, Any] | None, values: Mapping[str, Any], by: Any = None) -> PredictionData:
         """All predictions, in memory; columns and values are those of :meth:`read`, ``by`` is what groups them."""
@@ -160,7 +189,8 @@ class PredictionSource:
         plain = table is None or isinstance(table, list | tuple | int | float) or hasattr(table, "__array__")
         if plain and not is_table(table):
             kind = type(cast("Any", table)).__name__
-            remedy = f"name the columns, or write certcal.{self.verb}(y_true, y_prob) for arrays"
+            arrays = "label=y_true, logits=logits" if "logits" in roles else "y_true, y_prob"
+            remedy = f"name the columns, or write certcal.{self.verb}({arrays}) for arrays"
             raise InputError(f"a table is a file or columns by name ({_TABLES}), not {kind}", remedy=remedy)
         if not roles:
             return cast("Any", table), columns
@@ -192,7 +222,7 @@ class PredictionSource:
         if len(self.given) > 1 and (file or is_table(first) or isinstance(first, Predictions)) and not _is_array(first):
             raise InputError(
                 f"{self.verb} takes one table and was given {len(self.given)} arguments by position",
-                remedy=f"name the others: {self.verb}(data, name=value)",
+                remedy=f"name the others, as in certcal.{self.verb}(data, score=…, outcome=…, bins=15)",
             )
 
     def _refuse_swapped(self, outcomes: NDArray[Any], chances: NDArray[Any]) -> None:
@@ -284,9 +314,9 @@ class PredictionVerb(Protocol[P, Answer_co]):
     @overload
     def __call__(self, data: Table, /, *args: P.args, **more: P.kwargs) -> Answer_co: ...
     @overload
-    def __call__(self, y_true: Values, y_prob: Values, /, *args: P.args, **more: P.kwargs) -> Answer_co: ...
+    def __call__(self, y_true: Values, y_prob: Values, *args: P.args, **more: P.kwargs) -> Answer_co: ...
     @overload
-    def __call__(self, estimator: Estimator, X: Any, y: Values, /, *args: P.args, **more: P.kwargs) -> Answer_co: ...
+    def __call__(self, estimator: Estimator, X: Any, y: Values, *args: P.args, **more: P.kwargs) -> Answer_co: ...
     @overload
     def __call__(
         self,
@@ -302,25 +332,19 @@ def about_predictions(
     verb: Callable[Concatenate[PredictionSource, P], Answer],
 ) -> PredictionVerb[P, Answer]:
     """Let a verb take predictions from any source by position; it receives them as one :class:`PredictionSource`."""
+    about = inspect.signature(verb)
+    first, *others = about.parameters.values()
+    name, keywords = getattr(verb, "__name__", ""), [each.name for each in others]
 
     @functools.wraps(verb)
     def call(*given: Any, **options: Any) -> Answer:
-        name = getattr(verb, "__name__", "")
-        ways = f"{name}(data), {name}(y_true, y_prob) or {name}(estimator, X, y)"
-        if "data" in options:
-            if given and not (len(given) == 1 and (callable(given[0]) or hasattr(given[0], "predict_proba"))):
-                raise InputError("it is given by position and by name", argument="data", remedy="give it once")
-            given = (*given, options.pop("data"))
-        named = next((each for each in ("y_true", "y_prob", "estimator", "model", "X", "y") if each in options), None)
-        if named is not None:
-            raise InputError("it is given by position", argument=named, remedy=f"call it as {ways}")
+        given = tuple(map(collected, positions(name, given, options, keywords)))
         if not 1 <= len(given) <= 3:
             reason = f"takes 1 to 3 arguments by position and was given {len(given)}" if given else "was given no data"
+            ways = f"{name}(data), {name}(y_true, y_prob) or {name}(estimator, X, y)"
             raise InputError(f"{name} {reason}", remedy=f"call it as {ways}")
         return cast("Any", verb)(PredictionSource(name, given), **options)
 
-    about = inspect.signature(verb)
-    first, *others = about.parameters.values()
     several = first.replace(kind=first.VAR_POSITIONAL, annotation=first.empty)
     cast("Any", call).__signature__ = about.replace(parameters=[several, *others])
     return cast("Any", call)

@@ -15,6 +15,7 @@ from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, check_arguments, defaults_of, gather, verb
 from certcal._base.text import counted
 from certcal.data import existing, log_columns, open_table
+from certcal.data.frames import collected
 from certcal.predictions import Predictions
 from certcal.verbs.bound import Bounds
 from certcal.verbs.changes import ChangeComparison, compare_results, compare_tables
@@ -193,6 +194,7 @@ def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
     >>> found.pairing.why, round(found["ece"].difference, 3)
     ("rows are paired by 'id'", -0.133)
     """
+    sources = tuple(map(collected, sources))
     if _are_results(sources):
         if options:
             raise InputError("two measurements or bounds are compared without settings; leave them out")

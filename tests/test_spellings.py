@@ -1,0 +1,192 @@
+"""Calls as they stand in the documentation of other libraries, and as people type them: a number, or the line to write.
+
+The libraries are scikit-learn, probcal, relplot, netcal, torchmetrics, MAPIE, skore, TensorFlow Probability and
+Hugging Face's evaluate. Some lines are the same for all verbs about predictions, some are those of one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+import certcal
+from certcal import InputError, Predictions
+
+RNG = np.random.default_rng(0)
+P = RNG.uniform(0.05, 0.95, 60)
+Y = (RNG.random(60) < P).astype(int)
+X = RNG.normal(size=(60, 3))
+K = RNG.dirichlet(np.ones(3), 60)
+C = np.array([RNG.choice(3, p=row) for row in K])
+L = np.log(K)
+CAT = np.array(["cat", "dog", "owl"])[C]
+SPAM = np.where(Y == 1, "spam", "ham")
+BOTH = np.column_stack([1 - P, P])
+CLF = LogisticRegression().fit(X, Y)
+FRAME = pd.DataFrame({"y": Y, "p": P})
+LAZY = pl.LazyFrame({"y": Y, "p": P})
+BRAIN = torch.tensor(P).bfloat16()
+BINARY, CLASSES = Predictions.from_scores(P, Y), Predictions.from_probabilities(K, C)
+FITTED = Predictions.from_scores(CLF.predict_proba(X)[:, 1], Y)
+LOGITS = Predictions.from_logits(L, C)
+ROUNDED = Predictions.from_scores(BRAIN.float().numpy(), Y)
+PART = Predictions.from_scores(P.astype(np.float16), Y)
+
+WORK: list[tuple[str, tuple[Any, ...], dict[str, Any], Predictions]] = [
+    ("sklearn: brier_score_loss(y_true, y_prob)", (Y, P), {}, BINARY),
+    ("sklearn: calibration_curve(y_true=, y_prob=)", (), {"y_true": Y, "y_prob": P}, BINARY),
+    ("one by position, one by name", (Y,), {"y_prob": P}, BINARY),
+    ("sklearn: log_loss(words, rows)", (CAT, K), {}, CLASSES),
+    ("sklearn: predict_proba of two classes", (SPAM, np.column_stack([P, 1 - P])[:, ::-1]), {}, BINARY),
+    ("sklearn: CalibrationDisplay.from_estimator", (CLF, X, Y), {}, FITTED),
+    ("sklearn: estimator by position", (CLF,), {"X": X, "y": Y}, FITTED),
+    ("sklearn: all by name", (), {"estimator": CLF, "X": X, "y": Y}, FITTED),
+    ("lists", (Y.tolist(), P.tolist()), {}, BINARY),
+    ("tuples", (tuple(Y), tuple(P)), {}, BINARY),
+    ("column vectors", (Y[:, None], P[:, None]), {}, BINARY),
+    ("bool outcomes", (Y == 1, P), {}, BINARY),
+    ("pandas series", (FRAME["y"], FRAME["p"]), {}, BINARY),
+    ("nullable columns", (pd.Series(Y, dtype="Int64"), pd.Series(P, dtype="Float64")), {}, BINARY),
+    ("nullable bool", (pd.Series(Y == 1, dtype="boolean"), P), {}, BINARY),
+    ("Arrow columns", (pd.Series(Y, dtype="int64[pyarrow]"), pd.Series(P, dtype="double[pyarrow]")), {}, BINARY),
+    ("polars series", (pl.Series(Y), pl.Series(P)), {}, BINARY),
+    ("polars LazyFrame", (LAZY,), {"score": "p", "outcome": "y"}, BINARY),
+    ("columns of a LazyFrame", (LAZY.select("y"), LAZY.select("p")), {}, BINARY),
+    ("masked arrays without masks", (np.ma.array(Y), np.ma.array(P)), {}, BINARY),
+    ("half tensors", (torch.tensor(Y), torch.tensor(P).half()), {}, PART),
+    ("bf16 tensors", (torch.tensor(Y), BRAIN), {}, ROUNDED),
+    ("bf16 tensors by role", (), {"score": BRAIN, "outcome": torch.tensor(Y)}, ROUNDED),
+    ("a frame and names", (FRAME,), {"score": "p", "outcome": "y"}, BINARY),
+    ("a frame by name", (), {"data": FRAME, "score": "p", "outcome": "y"}, BINARY),
+    ("values by role", (), {"score": P, "outcome": Y}, BINARY),
+    ("probabilities by role", (), {"probabilities": K, "label": C}, CLASSES),
+    ("logits by role", (), {"logits": L, "label": C}, LOGITS),
+    ("the positive one", (SPAM, P), {"positive": "spam"}, BINARY),
+    ("classes from 1", (C + 1, K), {}, CLASSES),
+    ("outcomes -1 and 1", (2 * Y - 1, P), {"positive": 1}, BINARY),
+]
+
+WRITE = "certcal.{verb}(y_true, y_prob"
+LINES: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
+    ("sklearn: n_bins", (Y, P), {"n_bins": 10}, f"{WRITE}, bins=10)"),
+    ("sklearn: strategy='uniform'", (Y, P), {"strategy": "uniform"}, f"{WRITE})"),
+    ("sklearn: pos_label", (SPAM, P), {"pos_label": "spam"}, f"{WRITE}, positive='spam')"),
+    ("sklearn: sample_weight", (Y, P), {"sample_weight": P}, f"{WRITE}, weight=…)"),
+    ("sklearn: brier_score_loss(y_proba=)", (Y,), {"y_proba": P}, "certcal.{verb}(y_true, y_proba)"),
+    ("sklearn: log_loss(y_pred=)", (), {"y_true": Y, "y_pred": P}, "certcal.{verb}(y_true, y_pred)"),
+    ("sklearn: log_loss(labels=)", (CAT, K), {"labels": ["cat", "dog", "owl"]}, f"{WRITE})"),
+    ("sklearn: normalize", (Y, P), {"normalize": True}, f"{WRITE})"),
+    ("sklearn: ax", (Y, P), {"ax": None, "n_bins": 5}, f"{WRITE}, bins=5)"),
+    ("probcal: strategy='mass'", (Y, P), {"strategy": "mass", "n_bins": 15}, f"{WRITE}, "),
+    ("relplot: smECE(f, y)", (P, Y), {}, f"{WRITE}), the outcomes first"),
+    ("relplot: smECE(f=, y=)", (), {"f": P, "y": Y}, "certcal.{verb}(y, f)"),
+    ("netcal: measure(confidences, ground_truth)", (K, C), {}, f"{WRITE}), the outcomes first"),
+    ("netcal: by name", (), {"confidences": P, "ground_truth": Y}, "certcal.{verb}(ground_truth, confidences)"),
+    ("torchmetrics: (preds, target)", (torch.tensor(P), torch.tensor(Y)), {}, f"{WRITE}), the outcomes first"),
+    ("torchmetrics: preds=, target=", (), {"preds": P, "target": Y, "n_bins": 9}, "(target, preds, bins=9)"),
+    ("torchmetrics: task, norm", (Y, P), {"task": "binary", "n_bins": 9, "norm": "l1"}, f"{WRITE}, bins=9)"),
+    ("torchmetrics: num_classes", (C, K), {"task": "multiclass", "num_classes": 3}, f"{WRITE})"),
+    ("MAPIE: y_scores, num_bins", (), {"y_true": Y, "y_scores": P, "num_bins": 9}, "(y_true, y_scores, bins=9)"),
+    ("MAPIE: split_strategy", (Y, P), {"split_strategy": "quantile"}, WRITE),
+    ("skore: EstimatorReport(X_test=, y_test=)", (CLF,), {"X_test": X, "y_test": Y}, "(estimator, X_test, y_test)"),
+    ("TFP: logits, labels_true", (), {"logits": L, "labels_true": C}, "(label=labels_true, logits=logits)"),
+    ("evaluate: predictions, references", (), {"predictions": P, "references": Y}, "(references, predictions)"),
+    ("probs, labels", (), {"probs": K, "labels": C}, "certcal.{verb}(labels, probs)"),
+    ("logits by position", (C, L), {}, "certcal.{verb}(label=y_true, logits=y_prob)"),
+    ("logits beside classes", (C,), {"logits": L}, "certcal.{verb}(label=y_true, logits=logits)"),
+    ("names of columns as arguments", (FRAME,), {"y_true": "y", "y_prob": "p"}, "(data, outcome='y', score='p')"),
+    ("names of columns by position", (FRAME, "y", "p"), {}, "certcal.{verb}(data, score=…, outcome=…"),
+    ("predicted classes", (Y, CLF.predict(X)), {}, "predict_proba(X)"),
+    ("inputs without classes", (CLF, X), {}, "certcal.{verb}(estimator, X, y)"),
+    ("X and y swapped", (CLF, Y, X), {}, "certcal.{verb}(estimator, X, y)"),
+    ("weights by position", (Y, P, P), {}, f"{WRITE}, weight=…)"),
+    ("one array", (P,), {}, f"{WRITE})"),
+    ("nothing", (), {}, "{verb}(y_true, y_prob)"),
+    ("words", (SPAM, P), {}, f"{WRITE}, positive=…)"),
+    ("-1 and 1", (2 * Y - 1, P), {}, f"{WRITE}, positive=…)"),
+    ("per cent", (Y, 100 * P), {}, "certcal.{verb}(y_true, y_prob / 100)"),
+    ("one-hot rows", (np.eye(3)[C], K), {}, "certcal.{verb}(y_true.argmax(1), y_prob)"),
+    (
+        "a missing value",
+        (Y, pd.Series([*P[1:], None], dtype="Float64")),
+        {},
+        "keep = pandas.notna(y_prob) and ",
+    ),
+    (
+        "a missing outcome",
+        (pd.Series([*Y[1:], None], dtype="Int64"), P),
+        {},
+        "keep = pandas.notna(y_true) and ",
+    ),
+    ("a masked outcome", (np.ma.array(Y, mask=Y == 1), P), {}, "keep = ~np.ma.getmaskarray(y_true) and certcal."),
+    ("a network without outputs", (torch.nn.Linear(3, 3), (X, C)), {}, "certcal.models.wrap(model, 'logits')"),
+]
+OF_MEASURE: list[tuple[str, dict[str, Any], str]] = [
+    ("sklearn: strategy='quantile'", {"n_bins": 9, "strategy": "quantile"}, "bins=9, metrics='equal_mass_ece')"),
+    ("torchmetrics: norm='l2'", {"norm": "l2"}, "metrics='lp_ece')"),
+    ("torchmetrics: norm='max'", {"norm": "max"}, "metrics='mce')"),
+    ("metric", {"metric": "ece"}, "metrics='ece')"),
+    ("confidence_level", {"confidence_level": 0.9}, "level=0.9)"),
+    ("groups", {"groups": SPAM}, "by=…)"),
+    ("name", {"name": "forest"}, "source='forest')"),
+]
+VERBS = [certcal.measure, certcal.bound, certcal.recalibrate]
+
+
+def test_there_are_more_than_forty() -> None:
+    names = [each[0] for each in (*WORK, *LINES, *OF_MEASURE)]
+    assert len(set(names)) == len(names) > 75
+
+
+@pytest.mark.parametrize(("given", "options", "same"), [each[1:] for each in WORK], ids=[each[0] for each in WORK])
+def test_a_call_is_the_number_of_the_predictions(given: Any, options: dict[str, Any], same: Predictions) -> None:
+    found = certcal.measure(*given, **options, metrics=["ece", "nll"], bootstrap=0)
+    assert [row.value for row in found] == [row.value for row in certcal.measure(same, metrics=["ece", "nll"])]
+    assert certcal.bound(*given, **options)["binned"].value == certcal.bound(same)["binned"].value
+    fitted = [certcal.recalibrate(*each[0], **each[1]).to_dict() for each in ((given, options), ((same,), {}))]
+    assert fitted[0]["after"] == fitted[1]["after"]
+
+
+@pytest.mark.parametrize(("given", "options", "line"), [each[1:] for each in LINES], ids=[each[0] for each in LINES])
+def test_another_spelling_gets_the_line_to_write(given: Any, options: dict[str, Any], line: str) -> None:
+    for verb in VERBS:
+        with pytest.raises(InputError) as error:
+            verb(*given, **options)
+        assert line.format(verb=verb.__name__) in str(error.value)
+
+
+@pytest.mark.parametrize(("options", "line"), [each[1:] for each in OF_MEASURE], ids=[each[0] for each in OF_MEASURE])
+def test_an_option_of_measuring_is_called_otherwise(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(InputError) as error:
+        certcal.measure(Y, P, **options)
+    assert str(error.value).endswith(line)
+
+
+def test_softmax_in_bf16_sums_to_one_as_closely_as_it_can() -> None:
+    rows = torch.tensor(L).bfloat16().softmax(1)
+    assert abs(float(rows.float().sum(1).max()) - 1) > 1e-3
+    exact = Predictions.from_probabilities(rows.float().numpy(), C)
+    assert certcal.measure(torch.tensor(C), rows)["ece"].value == certcal.measure(exact)["ece"].value
+    with pytest.raises(InputError, match=r"not to 1 within 0\.001"):
+        Predictions.from_probabilities(rows.float().numpy() * np.float32(1.003), C)
+
+
+def test_where_both_are_0_and_1_the_documented_order_holds_with_a_note() -> None:
+    found = certcal.measure(Y, 1.0 - Y)
+    assert found["ece"].value == 1
+    assert "assumed: the scores are probabilities, although each is 0 or 1" in found.description
+    assert "although each is 0 or 1" in certcal.bound(Y, 1.0 - Y)["binned"].assumptions[-1]
+    assert "assumed" not in certcal.measure(Y, P).description
+
+
+def test_compared_tables_may_be_lazy_and_arrays_get_the_line() -> None:
+    lazy = {"score": "p", "outcome": "y", "metrics": "ece"}
+    assert certcal.compare(LAZY, FRAME, **lazy)["ece"].difference == 0
+    with pytest.raises(InputError, match=r"compare\(Predictions.from_scores\(old, y\), Predictions.from_scores\(new, "):
+        certcal.compare(Y, P, P**2)
