@@ -13,7 +13,6 @@ from certcal import InputError, bounds
 from certcal.lab.plans import bound_gaps, noise_auroc
 from certcal.lab.plans.bound_gaps import gap_curve, true_errors
 from certcal.lab.plans.jobs import JobContext
-from certcal.lab.plans.outcome import MISSING
 from certcal.lab.plans.plan import open_plan
 from certcal.lab.study import SYNTHETIC
 from certcal.metrics import ece
@@ -125,9 +124,9 @@ def test_bounds_of_real_scores_come_from_tables_that_are_brought(tmp_path: Path)
         assert missing is None
     same = certcal.reproduce("muc-figure4", data={"phishing": str(tmp_path / "phishing.csv")}, scale=SMALLEST, **wanted)
     assert same.tables[0].text("phishing | NW", "10^3") == found.tables[0].text("phishing | NW", "10^3")
-    nothing = certcal.reproduce("muc-figure4", data=str(tmp_path), scale=SMALLEST, out=tmp_path / "other")
-    assert "there is no table amazon-polarity of scores and outcomes; bring it" in " ".join(nothing.failures)
-    assert nothing.tables[0].text("yelp-polarity | TV", "10^3") == MISSING
+    words = "no table of scores and outcomes called amazon-polarity or civil-comments or yelp-polarity; bring their"
+    with pytest.raises(InputError, match=words):
+        certcal.reproduce("muc-figure4", data=str(tmp_path), scale=SMALLEST, out=tmp_path / "other")
 
 
 def test_reconstructions_come_closer_with_more_samples_and_denoising_is_worst_at_the_ends(tmp_path: Path) -> None:

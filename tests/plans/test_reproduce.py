@@ -49,12 +49,31 @@ def test_a_plan_runs_resumes_and_writes_its_table_in_every_form(out: Path) -> No
         ({"network.nam": "mlp"}, "network.nam is no field of a plan of kind certified; did you mean 'name'?"),
         ({"baselines.9.sigma": 3}, "the plan has no field baselines.9.sigma"),
         ({"kind": "unknown"}, "kind is 'unknown', which is none"),
-        ({"layout": "unknown"}, "layout is 'unknown'"),
+        ({"layout": "bset"}, "layout is 'bset'; did you mean 'best'?"),
+        ({"certify.confidence": "cdff"}, "certify.confidence is 'cdff'; did you mean 'cdf'?"),
+        ({"certify.solvers": ["amdm"]}, "certify.solvers.0 is 'amdm'; did you mean 'admm'?"),
+        ({"network.name": "resnet21"}, "'resnet21' is no network; did you mean 'resnet20'?"),
+        ({"network.name": "lenet"}, "lenet takes square images"),
     ],
 )
-def test_a_wrong_field_is_named(changes: dict[str, Any], words: str, out: Path) -> None:
+def test_a_wrong_field_is_named_before_any_job(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words.replace("?", r"\?").replace(".", r"\.")):
-        certcal.reproduce("cc-table7", changes={**TINY, **changes}, scale=SMALLEST, out=out, device="cpu")
+        certcal.reproduce("cc-table7", changes={**TINY, **changes}, scale=SMALLEST, out=tmp_path, device="cpu")
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("plan", "changes", "words"),
+    [
+        ("cc-figure9", {"layout": "lagrangien"}, "did you mean 'lagrangian'"),
+        ("cc-figure9", {"layout": "largest"}, "layout is 'largest' and radius 0.5; leave it out"),
+        ("acr-table3", {"layout": "acuracy"}, "did you mean 'accuracy'"),
+        ("acr-theorem1", {"layout": "unknown"}, "give one of trivial, radius, weights, constants"),
+    ],
+)
+def test_wrong_layouts_of_any_kind_are_refused(plan: str, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        certcal.reproduce(plan, changes=changes, dry_run=True, probe=0)
 
 
 def test_unknown_plans_parts_and_missing_folders_are_refused(tmp_path: Path) -> None:
@@ -83,7 +102,7 @@ def test_unknown_plans_parts_and_missing_folders_are_refused(tmp_path: Path) -> 
     [
         ({}, "the plan needs CIFAR-10, and no folder of cifar-10 was given"),
         ({"data": "nowhere"}, "nowhere: there is no such file or folder"),
-        ({"data": {"cifar10": "."}}, "no folder of cifar-10 was given"),
+        ({"data": {"cifar10": "."}}, "cc-table4 has no data called cifar10; did you mean 'cifar-10'"),
         ({"data": ".", "checkpoints": "nowhere"}, "nowhere: there is no such folder"),
     ],
 )
@@ -91,6 +110,28 @@ def test_what_is_not_there_is_said_before_any_job(given: dict[str, Any], words: 
     with pytest.raises(InputError, match=words):
         certcal.reproduce("cc-table4", scale=SMALLEST, out=tmp_path, **given)
     assert not [*tmp_path.iterdir()]
+
+
+def test_tables_that_are_missing_are_named_before_any_job_and_unknown_data_in_dry_runs(tmp_path: Path) -> None:
+    given: dict[str, Any]
+    for given in ({}, {"data": str(tmp_path)}):
+        with pytest.raises(InputError, match="no table of scores and outcomes called amazon-polarity or"):
+            certcal.reproduce("muc-figure4", out=tmp_path / "out", scale=SMALLEST, **given)
+    with pytest.raises(InputError, match="muc-figure4 has no data called yelp-polarty; did you mean 'yelp-polarity'"):
+        certcal.reproduce("muc-figure4", data={"yelp-polarty": "x"}, dry_run=True, probe=0)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_dry_run_says_what_is_left(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"changes": FEW, "scale": SMALLEST, "out": tmp_path, "device": "cpu"}
+    certcal.reproduce("cc-table7", part="1/2", **settings)
+    some = certcal.reproduce("cc-table7", dry_run=True, probe=0, **settings)
+    assert some.question == "What does Table 7 take?"
+    assert 0 < sum(each.left for each in some.cost) == some.jobs - some.done
+    certcal.reproduce("cc-table7", **settings)
+    dry = certcal.reproduce("cc-table7", dry_run=True, probe=0, **settings)
+    assert [(each.left, each.forward, each.backward) for each in dry.cost] == [(0, 0, 0)] * 3
+    assert dry.to_dict()["cost"]["left"] == [0, 0, 0]
 
 
 def test_parts_share_one_folder_and_together_do_everything(tmp_path: Path) -> None:
@@ -101,11 +142,12 @@ def test_parts_share_one_folder_and_together_do_everything(tmp_path: Path) -> No
 
 
 def test_a_job_that_fails_is_named_and_the_others_are_done(tmp_path: Path) -> None:
-    broken = {**FEW, "certify.confidence": "unknown"}
+    there, gone = ({"sigma": 0.25, "row": row, "name": row} for row in ("AT", "gone"))
+    broken = {**FEW, "baselines": [there, {**gone, "run": "nowhere"}]}
     found = certcal.reproduce("cc-table7", changes=broken, scale=SMALLEST, out=tmp_path, device="cpu")
-    assert found.done == found.jobs - 2
-    assert all("certify" in each and "unknown" in each for each in found.failures)
-    assert found.tables[0].cell("CBS | AT", "0.05").ours == "–"
+    assert found.done == found.jobs - 1
+    assert all("certify gone" in each and "nowhere" in each for each in found.failures)
+    assert found.tables[0].cell("CBS | gone", "0.05").ours == "–"
 
 
 def test_differences_are_shown_where_the_experiment_is_the_papers_and_patterns_anywhere() -> None:
@@ -113,6 +155,10 @@ def test_differences_are_shown_where_the_experiment_is_the_papers_and_patterns_a
     ours = OurTable("table", [1.0, 2.0], {"A | x": [1.5, 2.0], "A | y": [2.5, 4.0], "B": ["–", 2.0]})
     same = ComparedTable(ours, paper, as_printed=True)
     assert (same.text("A | x", "1"), same.text("B", "1")) == ("1.00 / 1.50 / +0.50", "– / –")
+    assert same.pattern() == ["0 of 3 rows come out to the last printed digit, and 1 more but for one number."]
+    coarse = PublishedTable([1.0, 2.0], {"A | x": [2, 2], "A | y": [3, 4], "B": ["–", 2]}, digits=0)
+    assert ComparedTable(ours, coarse, as_printed=True).text("A | x", "1") == "2 / 1.50 / −0.50"
+    assert ComparedTable(ours, coarse, as_printed=True).pattern() == ["3 of 3 rows come out to the last printed digit."]
     other = ComparedTable(ours, paper)
     assert other.text("A | x", "1") == "1.00 / 1.50"
     assert other.pattern() == [

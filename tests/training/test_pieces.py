@@ -143,3 +143,49 @@ def test_a_row_that_changed_is_told_of_where_training_was_called():
     assert lazy.fingerprint  # which reads all of them
     with pytest.raises(InputError, match="is not what it was when it was read first"):
         train(network(), lazy, small("gaussian", batch=50), device="cpu")
+
+
+@dataclass(frozen=True)
+class Looking:
+    """An objective that calls the network several times."""
+
+    times: int
+    together: bool = True
+
+    def __call__(self, view: View) -> Judged:
+        found = [MeanCrossEntropy()(view) for _ in range(self.times)]
+        return Judged(sum(each.loss for each in found) / self.times, found[0].log_probabilities)
+
+
+def test_running_means_follow_every_call_of_the_network_and_not_the_last_alone():
+    buffers = {}
+    for times in (1, 2, 3):
+        found = step("standard", 3, Modern(), loss=Looking(times))
+        buffers[times] = [each for each in found.buffers if each.is_floating_point()]
+    before = [each for each in Modern().buffers() if each.is_floating_point()]
+    assert before
+    keeps = 0.9  # of a running mean, in each call
+    for zero, one, two, three in zip(before, *buffers.values(), strict=True):
+        torch.testing.assert_close(two, one + keeps * (one - zero))
+        torch.testing.assert_close(three, two + keeps**2 * (one - zero))
+    counts = [each for each in step("standard", 3, Modern(), loss=Looking(2)).buffers if not each.is_floating_point()]
+    assert {int(each) for each in counts} == {2}
+
+
+@dataclass(frozen=True)
+class Bending:
+    """An objective with a derivative of a derivative."""
+
+    together: bool = True
+
+    def __call__(self, view: View) -> Judged:
+        inputs = view.clean.detach().requires_grad_()
+        found = view.target.draw_log_probabilities(inputs)[0]
+        (slope,) = torch.autograd.grad(found.sum(), inputs, create_graph=True)
+        return Judged(slope.square().mean(), found)
+
+
+def test_second_derivatives_of_pieces_are_refused():
+    assert step("standard", 1, loss=Bending()).gradients
+    with pytest.raises(InputError, match=r"create_graph=True.*pass pieces=1"):
+        step("standard", 2, loss=Bending())

@@ -319,7 +319,8 @@ def nadaraya_watson(scores: Any, outcomes: Any, bandwidth: float, at: Any) -> Fl
     scores, outcomes, bandwidth
         As for :func:`smooth`. The width of the averages is the paper's plug-in of its appendix E.
     at
-        Scores at which η is estimated.
+        Scores at which η is estimated. Where no score is as near as an average is wide, there is none: 1, the end of
+        the range that :func:`surrogate` gives there.
 
     Examples
     --------

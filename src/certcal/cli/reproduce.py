@@ -11,7 +11,7 @@ import click
 
 from certcal._base.checks import InputError
 from certcal.cli.app import ExampleCommand
-from certcal.cli.emit import DRAWN, Output, output_options
+from certcal.cli.emit import DRAWN, Output, output_options, provenance
 from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.options import option, verb_options
 from certcal.cli.progress import tell
@@ -123,7 +123,7 @@ def reproduce(
     found = verb(plan, out=folders[0] if folders else None, engine=place, **options)
     output.emit(found)
     if folders and found.ran:
-        for path in found.write(folders[0]):
+        for path in found.write(folders[0], provenance=provenance(found, [])):
             tell(f"wrote {path}")
     if found.failures:
         raise click.exceptions.Exit(SOME_FAILED)

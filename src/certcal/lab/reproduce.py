@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from certcal._base.checks import InputError
 from certcal._base.files import write_together
+from certcal._base.parts import part_of
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, verb
-from certcal._base.text import counted
+from certcal._base.text import counted, did_you_mean
 from certcal.lab.plans import MODULES
-from certcal.lab.plans.cost import WorkCost, cost_columns, cost_of
-from certcal.lab.plans.jobs import JobContext, all_jobs, result_of, run_jobs
-from certcal.lab.plans.outcome import MISSING, ComparedTable, Outcome
-from certcal.lab.plans.plan import OF_GROUP, PaperPlan, open_plan, plan_names
+from certcal.lab.plans.cost import WorkCost, check_networks, cost_columns, cost_of
+from certcal.lab.plans.jobs import Job, JobContext, all_jobs, result_of, run_jobs
+from certcal.lab.plans.outcome import MISSING, ComparedTable, Outcome, signed_text
+from certcal.lab.plans.plan import HERE, OF_GROUP, PaperPlan, open_plan, plan_names
 from certcal.report.document import Column, Figures, Heading, Table
 from certcal.result import NUMBERS, PAGE, PICTURES, TEXT, Result
 
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from certcal.report.charts import Chart
 
 MARKUP = (".md", ".tex")
-_PART = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
-_AS_PRINTED = 5e-5  # of a difference that no printed digit shows
 _NOT_THE_PAPERS = "These are not the paper's numbers: {why}. Order and pattern can be compared, differences cannot."
 
 
@@ -65,7 +65,20 @@ class PlanList(Result):
 
     def parts(self) -> Mapping[str, Any]:
         """The list."""
-        return {"Plans": {name: list(values) for name, values in self.columns().items()}}
+        papers: dict[str, list[list[str]]] = {}
+        for plan in self.plans:
+            words = [plan.name, plan.place.partition(";")[0], _brief_needs(plan), plan.cost.partition(" (")[0]]
+            papers.setdefault(plan.paper, []).append([each or "seconds" for each in words])
+        heads = [Column("plan"), Column("in the paper", priority=1), Column("needs"), Column("the paper's cost")]
+        titles = {paper: tomllib.loads((HERE / paper / "paper.toml").read_text("utf-8"))["title"] for paper in papers}
+        return {"Plans": [Table(heads, rows, titles[paper]) for paper, rows in papers.items()]}
+
+
+def _brief_needs(plan: PaperPlan) -> str:
+    """What a plan needs in a few words: names of files and repositories are in what a dry run says."""
+    words = {"checkpoints": "checkpoints", "logs": "or logs"}
+    found = [words.get(name) or re.split("[,:;]", text)[0] for name, text in plan.needs.items()]
+    return ", ".join(found).replace(", or", " or") or "nothing"
 
 
 def list_plans() -> PlanList:
@@ -84,7 +97,6 @@ def list_plans() -> PlanList:
 class Reproduction(Result):
     """A table or figure of a paper, as printed and as it came out here."""
 
-    question: ClassVar[str] = "Does the table come out as printed?"
     forms: ClassVar[Sequence[str]] = (*PAGE, *MARKUP, *TEXT, *PICTURES, *NUMBERS)
 
     plan: Any
@@ -103,6 +115,15 @@ class Reproduction(Result):
 
     def __repr__(self) -> str:
         return f"<Reproduction of {self.plan.name}: {self.done:,} of {counted(self.jobs, 'job')} done>"
+
+    @property
+    def question(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the page answers."""
+        what = self.plan.place.partition(",")[0]
+        if not self.ran:
+            return f"What does {what} take?"
+        printed = self.plan.as_printed and any(table.paper is not None for table in self.tables)
+        return f"Does {what} come out as printed?" if printed else f"How does {what} come out here?"
 
     @property
     def jobs(self) -> int:
@@ -130,17 +151,17 @@ class Reproduction(Result):
             why = [f"scale {plan.scale:g}"] if plan.scale != 1 else []
             why += [changed] if changed else []
             return [*said, _NOT_THE_PAPERS.format(why="; ".join(why) or plan.differs)]
-        largest = max(
-            (cell for table in self.tables for cell in table.cells() if cell.difference is not None),
-            key=lambda cell: abs(cell.difference or 0.0),
-            default=None,
-        )
-        if largest is None:
+        compared = [(table, cell) for table in self.tables for cell in table.cells() if cell.difference is not None]
+        if not compared:
             return [*said, "Nothing is printed as a number that this could be compared with."]
-        if abs(largest.difference or 0.0) < _AS_PRINTED:
+        agreed = sum(table.agrees(cell) for table, cell in compared)
+        if agreed == len(compared):
             return [*said, "Every number comes out as printed."]
-        where = f"{largest.row.replace(OF_GROUP, ', ')} at {largest.column}"
-        return [*said, f"The largest difference from the printed numbers is {largest.difference:+.2f}, {where}."]
+        table, cell = max(compared, key=lambda each: abs(each[1].difference or 0.0))
+        largest = signed_text(cell.difference, table.digits_of(cell.column)[1])
+        where = f"{cell.row.replace(OF_GROUP, ', ')} at {cell.column}"
+        counts = f"{agreed:,} of {len(compared):,} numbers come out as printed"
+        return [*said, f"{counts}; the largest difference is {largest}, {where}."]
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per cell of the tables."""
@@ -172,7 +193,7 @@ class Reproduction(Result):
         return {
             "Paper and here": shown or None,
             "Figures": Figures(self.charts) if self.charts else None,
-            "Order and pattern": pattern or None,
+            "Agreement" if self.plan.as_printed else "Order and pattern": pattern or None,
             "Failed": [*self.failures] or None,
             "Jobs": cost_columns(self.cost) if self.cost else None,
         }
@@ -191,15 +212,23 @@ class Reproduction(Result):
             return super().to_bytes(form, **options)
         return (markdown(self) if form == ".md" else latex(self)).encode()
 
-    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write page, Markdown, LaTeX, numbers and, if there are charts, figures into a folder, over older ones."""
+    def write(self, folder: str | os.PathLike[str], **options: Any) -> list[Path]:
+        """Write page, Markdown, LaTeX, numbers and, if there are charts, figures into a folder, over older ones.
+
+        Parameters
+        ----------
+        folder
+            Where to.
+        options
+            Of the page, as for :meth:`save`.
+        """
         from importlib.util import find_spec
 
         drawn = (".svg",) if self.charts and find_spec("matplotlib") else ()
         tables = (".md", ".tex", ".csv") if self.tables else (".md",)
         place = Path(folder)
         files = {place / f"{self.plan.name}{form}": form for form in (".html", *tables, ".json", *drawn)}
-        write_together({path: self.to_bytes(form) for path, form in files.items()}, force=True)
+        write_together({path: self.to_bytes(form, **options) for path, form in files.items()}, force=True)
         return list(files)
 
 
@@ -338,7 +367,9 @@ def reproduce(
     kind = MODULES[opened.kind]()
     progress.stage("planning")
     jobs = all_jobs(kind.jobs(opened))
-    shares = _part(part)
+    _check_data_names(opened.name, data, jobs)
+    check_networks(jobs)
+    shares = part_of(part) or (1, 1)
     devices = [each.strip() for each in device.split(",")]
     if out is None and not dry_run:
         raise InputError("there is no folder for the jobs", argument="out", remedy="give one, or make it a dry run")
@@ -358,7 +389,7 @@ def reproduce(
     results = {job.fingerprint: value for job in jobs if (value := result_of(job, place)) is not None}
     if dry_run:
         progress.stage("trying the networks")
-    cost = cost_of(jobs, devices[0], probe if dry_run else 0.0)
+    cost = cost_of(jobs, devices[0], probe, results) if dry_run else cost_of(jobs, devices[0], 0.0)
     made: Outcome = Outcome([]) if dry_run else kind.outcome(opened, results)
     tables = [ComparedTable(each, opened.published.get(each.name), opened.as_printed) for each in made.tables]
     return Reproduction(
@@ -373,13 +404,13 @@ def reproduce(
     )
 
 
-def _part(part: str | None) -> tuple[int, int]:
-    if part is None:
-        return 1, 1
-    found = _PART.fullmatch(part.strip())
-    if found is None or int(found[1]) > int(found[2]):
-        raise InputError(f"{part!r} is no part", argument="part", remedy="give such as 2/8, the second of eight")
-    return int(found[1]), int(found[2])
+def _check_data_names(plan: str, data: str | Mapping[str, str] | None, jobs: Sequence[Job]) -> None:
+    """Refuse folders of data that no job reads."""
+    known = {name for job in jobs if (name := job.table or str(job.arguments.get("data", "")))}
+    for name in data if isinstance(data, Mapping) else ():
+        if name not in known:
+            hint = did_you_mean(name, known, f"it has {', '.join(sorted(known)) or 'none'}")
+            raise InputError(f"{plan} has no data called {name}", argument="data", remedy=hint)
 
 
 def _engine(engine: Any, workers: int, devices: Sequence[str]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -41,6 +41,7 @@ class AttackedData(Struct, frozen=True, forbid_unknown_fields=True):
 class AttacksPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind."""
 
+    layout: Literal["", "reliability"] = ""
     sets: list[AttackedData]
     attacks: dict[str, str]
     """Attacks of :func:`certcal.attack` by the names of their rows."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise, product
-from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -197,11 +196,7 @@ def _draw(
 def _table(context: JobContext, name: str) -> tuple[Floats, Bytes]:
     from certcal.data import load_table
 
-    source = Path(context.source_of(name))
-    files = sorted(each for each in source.iterdir() if each.stem == name) if source.is_dir() else [source]
-    if not files or not files[0].is_file():
-        raise InputError(f"there is no table {name} of scores and outcomes; bring it as the data {name}")
-    found = load_table(files[0]).predictions
+    found = load_table(context.table_file(name)).predictions
     return found.confidence.astype(np.float64), found.correct
 
 

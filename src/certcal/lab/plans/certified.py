@@ -12,11 +12,11 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from certcal._base.checks import InputError
-from certcal._base.text import did_you_mean
 from certcal.lab.plans.jobs import Job
 from certcal.lab.plans.networks import certify_job, sample_job, train_job
 from certcal.lab.plans.outcome import Outcome
 from certcal.lab.plans.plan import Floor, PaperPlan
+from certcal.smoothing import CertificateName
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[float, Meta(gt=0)]
@@ -101,20 +101,35 @@ class SamplePart(Struct, frozen=True, forbid_unknown_fields=True):
 class CertifyPart(Struct, frozen=True, forbid_unknown_fields=True):
     """Certificates, and which methods look for the worst calibration error; the exact one is always there."""
 
-    confidence: str | list[str] = "cdf"
+    confidence: CertificateName | list[CertificateName] = "cdf"
     """Kind of certificate, or several."""
     accounting: Literal["ledger", "published"] = "published"
-    alpha: Positive = 0.001
-    bins: int = 15
+    alpha: Annotated[float, Meta(gt=0, lt=1)] = 0.001
+    bins: Annotated[int, Meta(ge=1)] = 15
     solvers: list[Literal["admm", "admm-grid", "dece", "brier-confidences", "recalibrated"]] = []
     steps: Annotated[int, Meta(ge=1), Floor(20)] = 3000
     most: Annotated[int | None, Floor(200)] = None
     """Number of certified samples that are looked at, the first ones."""
 
 
+Layout = Literal[
+    "best",
+    "baselines",
+    "changes",
+    "changes of all",
+    "brier",
+    "constant brier",
+    "widths",
+    "solvers",
+    "correlations",
+    "paired",
+]
+
+
 class CertifiedPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind."""
 
+    layout: Layout = "best"
     data: DataPart
     network: NetworkPart
     recipe: RecipeParts
@@ -220,11 +235,6 @@ def grid_points(method: MethodPart, preset: str | None, scale: float = 1.0) -> l
 
 def jobs(plan: CertifiedPlan) -> list[Job]:
     """All jobs of a plan."""
-    from certcal.lab.plans.certified_layouts import LAYOUTS
-
-    if plan.layout not in LAYOUTS:
-        hint = did_you_mean(plan.layout, LAYOUTS, f"give one of {', '.join(LAYOUTS)}")
-        raise InputError(f"{plan.name}: layout is {plan.layout!r}; {hint}")
     return [model.job for model in planned_models(plan)]
 
 

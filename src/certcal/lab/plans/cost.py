@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from certcal.lab.plans.jobs import Job, Passes
@@ -19,24 +21,30 @@ class WorkCost:
 
     work: str
     jobs: int
+    left: int
+    """All jobs, and those that are not done."""
     forward: int
     backward: int
-    """Passes of one input without and with gradients."""
+    """Passes of one input without and with gradients in the jobs that are left."""
     hours: float | None
     """On one device as it was tried; None without a try."""
     stored: int | None
     """Bytes that are kept; None where the networks were not made."""
 
 
-def cost_of(jobs: Iterable[Job], device: str, seconds: float) -> list[WorkCost]:
-    """The cost of jobs by function, in order; with ``seconds`` of trying each network, half of them with gradients."""
+def cost_of(jobs: Iterable[Job], device: str, seconds: float, done: Collection[str] = ()) -> list[WorkCost]:
+    """The cost of jobs by function, in order; with ``seconds`` of trying each network, half of them with gradients.
+
+    Of jobs that are ``done``, by their fingerprints, nothing is left to be paid.
+    """
     rates: dict[str, tuple[float, float, int]] = {}
     found: dict[str, list[Job]] = {}
     for job in jobs:
         found.setdefault(job.work, []).append(job)
     lines: list[WorkCost] = []
     for work, own in found.items():
-        passes = [job.passes for job in own if job.passes is not None]
+        left = [job for job in own if job.fingerprint not in done]
+        passes = [job.passes for job in left if job.passes is not None]
         hours: float | None = None
         stored: int | None = None
         if seconds and passes:
@@ -49,8 +57,21 @@ def cost_of(jobs: Iterable[Job], device: str, seconds: float) -> list[WorkCost]:
                 hours += (each.forward * once + each.backward * both) / 3600
                 stored += each.stored + (weights if each.backward else 0)
         forward, backward = (sum(getattr(each, name) for each in passes) for name in ("forward", "backward"))
-        lines.append(WorkCost(work.partition(".")[2], len(own), forward, backward, hours, stored))
+        lines.append(WorkCost(work.partition(".")[2], len(own), len(left), forward, backward, hours, stored))
     return lines
+
+
+def check_networks(jobs: Iterable[Job]) -> None:
+    """Refuse networks that there are not, or that do not take the inputs of their data."""
+    for passes in {repr(each): each for job in jobs if (each := job.passes) is not None}.values():
+        _make(json.dumps(passes.network, sort_keys=True), passes.shape, passes.classes)
+
+
+@cache
+def _make(network: str, shape: tuple[int, ...], classes: int) -> None:
+    from certcal.models.networks import by_name
+
+    by_name(sample_shape=shape, classes=classes, **json.loads(network))
 
 
 def try_network(passes: Passes, device: str, seconds: float) -> tuple[float, float, int]:
@@ -102,6 +123,7 @@ def cost_columns(lines: Sequence[WorkCost]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         "work": [line.work for line in lines],
         "jobs": [line.jobs for line in lines],
+        **({"left": [line.left for line in lines]} if any(line.left < line.jobs for line in lines) else {}),
         "forward passes": [line.forward for line in lines],
         "backward passes": [line.backward for line in lines],
     }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta, field
 
-from certcal._base.checks import InputError
 from certcal.lab.plans.jobs import Job
 from certcal.lab.plans.outcome import Number, OurTable, Outcome
 from certcal.lab.plans.plan import PaperPlan
@@ -17,6 +16,7 @@ from certcal.lab.plans.plan import PaperPlan
 class FormulaPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind."""
 
+    layout: Literal["trivial", "radius", "weights", "constants"] = "radius"
     draws: list[int] = field(default_factory=list[int])
     alpha: Annotated[float, Meta(gt=0, lt=1)] = 0.001
     p: list[float] = field(default_factory=list[float])
@@ -38,8 +38,6 @@ def outcome(plan: FormulaPlan, found: Mapping[str, Any]) -> Outcome:
     """The table and charts of a plan's layout."""
     del found
     layouts = {"trivial": _trivial, "radius": _radius, "weights": _weights, "constants": _constants}
-    if plan.layout not in layouts:
-        raise InputError(f"{plan.name}: layout is {plan.layout!r}; give one of {', '.join(layouts)}")
     return layouts[plan.layout](plan)
 
 

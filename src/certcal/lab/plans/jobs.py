@@ -75,6 +75,12 @@ class Job:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
+    def table(self) -> str:
+        """The table of scores and outcomes that it reads, if it does."""
+        source: Any = self.arguments.get("source")
+        return source.get("table", "") if isinstance(source, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+    @property
     def folder(self) -> str:
         """Name of its folder."""
         return f"{re.sub(r'[^A-Za-z0-9.]+', '-', self.name).strip('-')[:60]}-{self.fingerprint}"
@@ -114,6 +120,21 @@ class JobContext:
         """Where a data set is: the folder that was brought for it, else its own name."""
         return self.given.get(f"data {data}") or self.given.get("data") or data
 
+    def table_file(self, *names: str) -> Path:
+        """The file of the first of some tables, by its own name or in a folder of tables; all have to be there."""
+        found: dict[str, Path] = {}
+        for name in names:
+            source = Path(self.source_of(name))
+            inside = sorted(each for each in source.iterdir() if each.stem == name) if source.is_dir() else [source]
+            if inside and inside[0].is_file():
+                found[name] = inside[0]
+        missing = [name for name in names if name not in found]
+        if missing:
+            reason = f"there is no table of scores and outcomes called {' or '.join(missing)}"
+            remedy = f"bring their folder, or {missing[0]}=FILE, or choose others as the plan's tables"
+            raise InputError(reason, argument="data", remedy=remedy)
+        return found[names[0]]
+
     def check_given(self, jobs: Iterable[Job], needs: Mapping[str, str]) -> None:
         """Refuse folders that are not there, and data that jobs need and nobody brought, before any job begins."""
         from certcal.data.opening import NAMED
@@ -123,7 +144,11 @@ class JobContext:
             raise InputError(
                 f"{folder}: there is no such folder", argument="checkpoints", remedy="check it, or leave it out"
             )
-        for data in sorted({str(job.arguments["data"]) for job in jobs if "data" in job.arguments}):
+        waiting = list(jobs)
+        tables = dict.fromkeys(name for job in waiting if (name := job.table))
+        if tables:
+            self.table_file(*tables)
+        for data in sorted({str(job.arguments["data"]) for job in waiting if "data" in job.arguments}):
             source = self.source_of(data)
             if source in NAMED or ":" in source or Path(source).exists():
                 continue

@@ -26,13 +26,6 @@ class OurTable:
     digits: int | Sequence[int] = 2
     """Decimals of all columns, or of each."""
 
-    def digits_of(self, column: str) -> int:
-        """Decimals of a column by its head; of the first one where it is not ours."""
-        if isinstance(self.digits, int):
-            return self.digits
-        heads = [heading(each) for each in self.columns]
-        return self.digits[heads.index(column) if column in heads else 0]
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -60,9 +53,20 @@ def number_text(value: Number, digits: int = 2) -> str:
     return value if isinstance(value, str) else f"{value:.{digits}f}".replace("-", "−")
 
 
+def signed_text(value: float | None, digits: int = 2) -> str:
+    """A difference with its sign."""
+    return MISSING if value is None else f"{value:+.{digits}f}".replace("-", "−")
+
+
 def heading(column: str | float) -> str:
     """The head of a column."""
     return column if isinstance(column, str) else f"{column:g}"
+
+
+def _digits(digits: int | Sequence[int], columns: Sequence[str | float], column: str) -> int:
+    """Decimals of a column by its head; of the first one where it is not there."""
+    heads = [heading(each) for each in columns]
+    return digits if isinstance(digits, int) else digits[heads.index(column) if column in heads else 0]
 
 
 @dataclass(frozen=True)
@@ -97,14 +101,26 @@ class ComparedTable:
         """All cells, row by row."""
         return (self.cell(row, column) for row in self.rows() for column in self.columns())
 
+    def digits_of(self, column: str) -> tuple[int, int]:
+        """Decimals of a column as printed, and here."""
+        ours = _digits(self.ours.digits, self.ours.columns, column)
+        if self.paper is None or self.paper.digits is None:
+            return ours, ours
+        return _digits(self.paper.digits, self.paper.columns, column), ours
+
+    def agrees(self, cell: ComparedCell) -> bool:
+        """Whether what came out, rounded to the printed decimals, is what is printed."""
+        unit = 10.0 ** -self.digits_of(cell.column)[0]
+        return cell.difference is not None and abs(cell.difference) <= 0.501 * unit
+
     def text(self, row: str, column: str) -> str:
         """A cell as the page shows it: paper / ours / difference, or ours alone where nothing was published."""
-        found, digits = self.cell(row, column), self.ours.digits_of(column)
+        found, (printed, digits) = self.cell(row, column), self.digits_of(column)
         if found.paper is None:
             return number_text(found.ours, digits)
-        parts = [number_text(found.paper, digits), number_text(found.ours, digits)]
+        parts = [number_text(found.paper, printed), number_text(found.ours, digits)]
         if found.difference is not None:
-            parts.append(f"{found.difference:+.{digits}f}".replace("-", "−"))
+            parts.append(signed_text(found.difference, digits))
         return " / ".join(parts)
 
     def groups(self) -> dict[str, list[str]]:
@@ -117,9 +133,9 @@ class ComparedTable:
 
     def pattern(self) -> list[str]:
         """Whether the same rows are best, and in the same order, group by group: what compares across experiments."""
-        said: list[str] = []
         if self.as_printed:
-            return said
+            return self._agreement()
+        said: list[str] = []
         for group, rows in self.groups().items():
             highest = [] if self.paper is None else self.paper.highest
             printed, found = (list[list[float]](), list[list[float]]())
@@ -148,6 +164,16 @@ class ComparedTable:
                 "of rows are in the printed order."
             )
         return said
+
+    def _agreement(self) -> list[str]:
+        """How many printed rows come out to the last printed digit."""
+        rows = [[self.cell(row, column) for column in self.columns()] for row in self.rows()]
+        compared = [[cell for cell in row if cell.difference is not None] for row in rows]
+        wrong = [sum(not self.agrees(cell) for cell in row) for row in compared if row]
+        if len(wrong) < 2:
+            return []
+        almost = f", and {wrong.count(1)} more but for one number" if 1 in wrong else ""
+        return [f"{wrong.count(0)} of {len(wrong)} rows come out to the last printed digit{almost}."]
 
 
 def _cell(columns: Sequence[Any], rows: Mapping[str, Sequence[Any]], row: str, column: str) -> Number:

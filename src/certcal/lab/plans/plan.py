@@ -24,6 +24,7 @@ HERE = Path(__file__).parent
 OF_GROUP = " | "
 _AT = re.compile(r" - at `\$\.?(.*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_NO_WORD = re.compile(r"Invalid enum value '(.*)'")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class PublishedTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Groups of rows, or first words of columns, in which the largest number is the best; elsewhere the smallest is."""
     corner: str = ""
     """What the columns are."""
+    digits: int | list[int] | None = None
+    """Decimals that are printed, in all columns or in each, where they are not those of our table."""
 
 
 class PaperPlan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -204,7 +207,11 @@ def _convert(name: str, values: dict[str, Any], kind: type[PaperPlan]) -> Any:
     at = _AT.search(text)
     place, reason = (at[1] if at else ""), _AT.sub("", text)
     place = re.sub(r"\[(\d*|\.\.\.)\]", lambda found: f".{found[1]}" if found[1].isdigit() else "", place)
-    unknown = _UNKNOWN.fullmatch(reason)
+    unknown, no_word = _UNKNOWN.fullmatch(reason), _NO_WORD.fullmatch(reason)
+    if no_word is not None:
+        words = _words_in(_type_at(kind, place))
+        hint = did_you_mean(no_word[1], words, f"give one of {', '.join(filter(None, words))}")
+        raise InputError(f"{name}: {place} is {no_word[1]!r}; {hint}")
     if unknown is None:
         reason = reason[:1].lower() + reason[1:].replace("`", "")
         raise InputError(f"{name}: {f'{place}: ' if place else ''}{reason}; correct the plan")
@@ -214,13 +221,18 @@ def _convert(name: str, values: dict[str, Any], kind: type[PaperPlan]) -> Any:
     raise InputError(f"{name}: {where} is no field of a plan of kind {values['kind']}; {hint}")
 
 
+def _type_at(kind: Any, place: str) -> Any:
+    """The type of a field inside a plan, by its dotted name."""
+    found = kind
+    for step in filter(None, place.split(".")):
+        found = found if step.isdigit() else get_type_hints(_struct_in(found))[step]
+    return found
+
+
 def _fields_at(kind: Any, place: str) -> list[str]:
     """Names of the fields of a table inside a plan."""
-    for step in place.split(".") if place else ():
-        if not step.isdigit():
-            kind = _struct_in(get_type_hints(kind)[step])
     filled_in = () if place else ("name", "scale", "changes", "given")
-    return [each for each in kind.__struct_fields__ if each not in filled_in]
+    return [each for each in _struct_in(_type_at(kind, place)).__struct_fields__ if each not in filled_in]
 
 
 def _struct_in(hint: Any) -> Any:
@@ -229,6 +241,12 @@ def _struct_in(hint: Any) -> Any:
         return hint
     inside: tuple[Any, ...] = getattr(cast("Any", hint), "__args__", ())
     return next((found for each in inside if (found := _struct_in(each))), None)
+
+
+def _words_in(hint: Any) -> list[str]:
+    """The words of the literals that a type is, or holds."""
+    inside: tuple[Any, ...] = getattr(hint, "__args__", ())
+    return [word for each in inside for word in ([each] if isinstance(each, str) else _words_in(each))]
 
 
 def _shrink(value: Any, scale: float) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -56,6 +56,19 @@ class RowPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class RobustnessPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind."""
 
+    layout: Literal[
+        "accuracy",
+        "spread",
+        "curves",
+        "distribution",
+        "from curve",
+        "budgets",
+        "orders",
+        "gradients",
+        "gradients by p_A",
+        "kept",
+        "recovered",
+    ] = "accuracy"
     data: DataPart
     network: NetworkPart
     recipe: SharedRecipePart
@@ -286,8 +299,6 @@ def outcome(plan: RobustnessPlan, found: Mapping[str, Any]) -> Outcome:
         "kept": lambda: _kept(plan, networks, found),
         "recovered": lambda: _recovered(plan, several),
     }
-    if plan.layout not in layouts:
-        raise InputError(f"{plan.name}: layout is {plan.layout!r}; give one of {', '.join(layouts)}")
     return layouts[plan.layout]()
 
 
@@ -314,24 +325,8 @@ def _accuracy(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Out
     rows = {name: [fmean(v) for v in zip(*map(_values, own), strict=True)] for name, own in several.items()}
     counts = sorted({each["samples"] for own in several.values() for each in own})
     notes = [f"Certified on {' or '.join(f'{count:,}' for count in counts)} inputs."] if counts else []
-    notes += _agreement(plan, rows)
     charts = _charts("Certified accuracy", "radius", _accuracy_curves(plan, several))
     return Outcome([_table(plan, _columns(plan), rows, [3, *[1] * len(plan.radii)])], charts, notes)
-
-
-def _agreement(plan: RobustnessPlan, rows: Mapping[str, Sequence[float]]) -> list[str]:
-    """How many printed rows come out to the last printed digit, if they should."""
-    printed = plan.published["table"].rows if plan.as_printed and "table" in plan.published else {}
-    units = [0.001, *[0.1] * len(plan.radii)]
-    wrong = [
-        sum(abs(float(a) - b) > 0.501 * unit for a, b, unit in zip(cells, rows[name], units, strict=True))
-        for name, cells in printed.items()
-        if name in rows
-    ]
-    if not wrong:
-        return []
-    exact, almost = wrong.count(0), wrong.count(1)
-    return [f"{exact} of {len(wrong)} rows come out to the last printed digit, and {almost} more but for one number."]
 
 
 def _spread(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -21,6 +21,7 @@ from certcal.lab.plans.plan import Floor
 
 _BATCH = 16  # trials of ADMM that advance together
 _KEPT = 300  # steps of a convergence that are kept
+_STEPWISE = ("lagrangian", "constraints", "assignment")  # layouts of one radius
 
 
 class TrialsPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,9 +41,13 @@ class SearchPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     seed: int = 0
 
 
+SearchLayout = Literal["starts", "largest", "one setting", "ablation", "lagrangian", "constraints", "assignment"]
+
+
 class SearchPlan(CertifiedPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind: those of certified networks, and trials or one radius to look at."""
 
+    layout: SearchLayout = "largest"  # pyright: ignore[reportIncompatibleVariableOverride]
     search: SearchPart | None = None
     radius: float | None = None
     """Of the one run of ADMM whose steps are drawn."""
@@ -79,6 +84,9 @@ def _plain(trials: TrialsPart) -> dict[str, Any]:
 
 def jobs(plan: SearchPlan) -> list[Job]:
     """All jobs of a plan."""
+    if (plan.radius is not None) != (plan.layout in _STEPWISE):
+        remedy = "give it" if plan.radius is None else f"leave it out, or take {', '.join(_STEPWISE)}"
+        raise InputError(f"{plan.name}: layout is {plan.layout!r} and radius {plan.radius}; {remedy}")
     return [job for _, _, job in _jobs(plan)]
 
 
@@ -170,8 +178,6 @@ def outcome(plan: SearchPlan, found: Mapping[str, Any]) -> Outcome:
     if plan.radius is not None:
         return _convergence(plan, done)
     layouts = {"starts": _starts, "largest": _largest, "one setting": _one_setting, "ablation": _ablation}
-    if plan.layout not in layouts:
-        raise InputError(f"{plan.name}: layout is {plan.layout!r}; give one of {', '.join(layouts)}")
     return layouts[plan.layout](plan, done)
 
 
@@ -254,8 +260,6 @@ def _convergence(plan: SearchPlan, done: Done) -> Outcome:
     from certcal.lab.baselines import Baseline, admm_assignments, admm_constraints, admm_convergence
 
     draw = {"lagrangian": admm_convergence, "constraints": admm_constraints, "assignment": admm_assignments}
-    if plan.layout not in draw:
-        raise InputError(f"{plan.name}: layout is {plan.layout!r}; give one of {', '.join(draw)}")
     rows: dict[str, list[Number]] = {}
     charts: list[Any] = []
     for sigma, _, result in done:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Struct, field
@@ -36,6 +36,7 @@ class SubsetPart(Struct, frozen=True, forbid_unknown_fields=True):
 class StudyPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind."""
 
+    layout: Literal["matrix", "lines", "question", "search"] = "matrix"
     tables: dict[str, str] = field(default_factory=dict[str, str])
     """Files by data set: released tables, or tables of ``certcal study measure``."""
     notebook: str = ""
@@ -84,12 +85,10 @@ def _asked(plan: StudyPlan) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "search", {"options": {**plan.options, "budget": plan.budget, "repeats": plan.repeats}}
     elif plan.layout == "question":
         yield "question", {"number": plan.question, "options": {**plan.options, "resamples": plan.resamples}}
-    elif plan.layout in ("matrix", "lines"):
+    else:
         for subset in plan.subsets or [SubsetPart()]:
             part = {"most": subset.most, "least": subset.least, "models": subset.models}
             yield "correlate", {"columns": plan.columns, "across": plan.across, **part}
-    else:
-        raise InputError(f"{plan.name}: layout is {plan.layout!r}; give one of matrix, lines, question, search")
 
 
 def _sha256(folder: Path, name: str) -> str:

@@ -8,8 +8,8 @@ that. So the adversary is that of the whole batch to rounding (a near tie of sig
 evaluation mode while it is attacked, as in Salman et al. (2019)'s code, and no layer couples samples then.
 
 In training mode batch normalisation has the means of each piece, as if that were a batch, and running means take the
-mean of what the pieces make of them; dropout has its own draws in each piece. So a loss that is descended on depends on
-the pieces where the network has such layers, and otherwise does not.
+mean of what the pieces make of them, call by call; dropout has its own draws in each piece. So a loss that is descended
+on depends on the pieces where the network has such layers, and otherwise does not. There are no second derivatives.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from certcal._base.checks import InputError
 from certcal.attacks import Target
 
 Sum = Callable[[Sequence[Tensor]], list[Tensor]]
@@ -37,7 +38,7 @@ class BatchInPieces:
     total: Sum  # over the processes
     autocast: Callable[[], AbstractContextManager[Any]]
     buffers: Sequence[Tensor]  # of the network
-    changes: list[Tensor] = field(default_factory=list[Tensor])  # of the buffers, the mean over the pieces
+    changes: list[Tensor] = field(default_factory=list[Tensor])  # of the buffers, by all calls of the network
 
     def gather(self, pieces: Sequence[Tensor], axis: int = 0) -> Tensor:
         """The whole from the pieces of this process, and of the others."""
@@ -78,6 +79,11 @@ class PiecewiseTarget(Target):
         return list(self.network.parameters()) if isinstance(self.network, torch.nn.Module) else []
 
 
+def _put_back(pieces: BatchInPieces, values: Sequence[Tensor]) -> None:
+    for buffer, value in zip(pieces.buffers, values, strict=True):
+        buffer.detach().copy_(value)
+
+
 class _GatheredPieces(torch.autograd.Function):
     """From a target, inputs of a batch and the weights that are trained to the batch's log probabilities."""
 
@@ -85,23 +91,32 @@ class _GatheredPieces(torch.autograd.Function):
     def forward(ctx: Any, target: PiecewiseTarget, inputs: Tensor, *weights: Tensor) -> Tensor:
         ctx.target, pieces = target, target.in_pieces
         ctx.save_for_backward(inputs, *weights)
-        start, found = [buffer.clone() for buffer in pieces.buffers], list[Tensor]()
-        changes = [torch.zeros_like(buffer) for buffer in start]
+        before, found = [buffer.clone() for buffer in pieces.buffers], list[Tensor]()
+        earlier = pieces.changes or [torch.zeros_like(buffer) for buffer in before]
+        start = [buffer + change for buffer, change in zip(before, earlier, strict=True)]
+        changes = [torch.zeros_like(buffer) for buffer in before]
         for number in pieces.mine:
+            _put_back(pieces, start)
             rows = pieces.rows[number]
             found.append(target.piece(number, inputs[rows]))
             share = (rows.stop - rows.start) / inputs.shape[0]
-            for change, buffer, before in zip(changes, pieces.buffers, start, strict=True):
+            for change, buffer, begun in zip(changes, pieces.buffers, start, strict=True):
                 if change.is_floating_point():
-                    change.add_((buffer - before) * share)
+                    change.add_((buffer - begun) * share)
                 elif number == 0:
-                    change.add_(buffer - before)
-                buffer.copy_(before)
-        pieces.changes = changes
+                    change.add_(buffer - begun)
+        _put_back(pieces, before)
+        if getattr(target.network, "training", True):
+            pieces.changes = [one + more for one, more in zip(earlier, pieces.total(changes), strict=True)]
         return pieces.gather(found, axis=1)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
+        if torch.is_grad_enabled():
+            raise InputError(
+                "the loss asks for a gradient that can be differentiated again (create_graph=True), and there is none "
+                "of a batch in pieces; pass pieces=1, or a loss without it"
+            )
         target, (inputs, *weights) = ctx.target, ctx.saved_tensors
         pieces: BatchInPieces = target.in_pieces
         moves = ctx.needs_input_grad[1]
@@ -119,7 +134,6 @@ class _GatheredPieces(torch.autograd.Function):
             along += got[: len(got) - len(weights)]
             for slope, each in zip(slopes, got[len(got) - len(weights) :], strict=True):
                 slope.add_(each)
-            for buffer, before in zip(pieces.buffers, start, strict=True):
-                buffer.detach().copy_(before)
+            _put_back(pieces, start)
         slopes = pieces.total(slopes) if slopes else []
         return (None, pieces.gather(along) if moves else None, *slopes)

@@ -183,7 +183,7 @@ class StepWorker:
         now, first = moment(recipe, place.epoch), pieces.seeds[0]
         judged = self.loss(parts_of(recipe), now, inputs, labels, generator, first, base)
         gradients = self.gradients(judged, place.scale)
-        buffers = [before + change for before, change in zip(self.buffers, total(pieces.changes), strict=True)]
+        buffers = [before + change for before, change in zip(self.buffers, pieces.changes, strict=True)]
         return self.combine_pieces([PieceResult(_told(judged, labels), gradients, buffers)], [1.0], place.scale)
 
     def piece(self, place: Place, numbered: Numbered) -> tuple[Judged, Tensor]:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from certcal._base.checks import InputError
-from certcal._base.text import reason
+from certcal._base.text import did_you_mean, reason
 from certcal.models._load import NAME, PUBLISHED, REFERENCE, make_named
 from certcal.models.networks._network import MLP, LeNet, listed, seeded, size
 from certcal.models.networks._published import PublishedResNet
@@ -76,7 +76,8 @@ def by_name(
         network.sample_shape = shape
         return network
     if not NAME.fullmatch(str(name)):
-        raise InputError(f"{name!r} is no network; give {', '.join(_NAMES)}, or a name, 'package.module:name'")
+        hint = did_you_mean(name, _NAMES, f"give {', '.join(_NAMES)}, or a name, 'package.module:name'")
+        raise InputError(f"{name!r} is no network; {hint}")
     given = {"sample_shape": shape, "classes": count, "mean": mean, "std": std, "seed": seed}
     with seeded(seed):
         network = _make_module(name, given)
