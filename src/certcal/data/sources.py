@@ -250,6 +250,8 @@ class PredictionData:
     """What the groups are, or None; and each of them by name."""
     layout: Layout | None = None
     """Which columns of a table were used; None without a table."""
+    rows: NDArray[np.int64] | None = None
+    """Where they stand in the table, if rows of it were left out."""
 
     @classmethod
     def of_predictions(cls, predictions: Predictions, by: Any = None) -> PredictionData:
@@ -260,7 +262,7 @@ class PredictionData:
     @classmethod
     def of_table(cls, loaded: LoadedTable, by: str | None = None) -> PredictionData:
         """Those of a table, with the column of the groups."""
-        return cls(loaded.predictions, str(loaded.path), by, list(loaded.groups()), loaded.layout)
+        return cls(loaded.predictions, str(loaded.path), by, list(loaded.groups()), loaded.layout, loaded.rows)
 
     @property
     def about(self) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.progress import Progress, ProgressLike, as_reporter
@@ -125,6 +128,29 @@ class MeasuredGroup(PlainValues, keys="n measurements=rows reliability effective
     """Of weighted samples, how many of equal weight would say as much, (Σw)²/Σw² (Kish 1965); else None."""
 
 
+@dataclass(frozen=True, eq=False)
+class CertainErrors(PlainValues, keys="n rows without"):
+    """Samples whose outcome was given probability 0: one of them makes log loss infinite and the slope undefined."""
+
+    n: int
+    """How many there are."""
+    rows: Sequence[int]
+    """The first of them: rows of a table, counted from 1, or indices of arrays."""
+    without: Sequence[Estimate]
+    """What they make infinite or undefined, of the other samples."""
+    where: str
+    """What the numbers of the rows count."""
+
+    @property
+    def sentence(self) -> str:
+        """Which samples they are; their effect is said with the numbers."""
+        shown = ", ".join(map(str, self.rows)) + (", …" if self.n > len(self.rows) else "")
+        one = self.n == 1
+        where = {"row": "rows", "index": "indices"}[self.where] if not one else self.where
+        said = f"{counted(self.n, 'outcome')} happened although the probability given was exactly 0 ({where} {shown})"
+        return f"{said}: {'it makes' if one else 'they make'} log loss infinite and slope and intercept undefined."
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Measurement(Result):
     """What was measured in a table of predictions.
@@ -161,6 +187,8 @@ class Measurement(Result):
     """Bounds on the true calibration error, each with a failure probability of its own."""
     decision_curve: DecisionCurve | None = None
     """Net benefit over thresholds, of a binary score that fits in memory whose metrics were not named one by one."""
+    certain_errors: CertainErrors | None = None
+    """Certainties that were wrong, and the numbers without them; None where there were none."""
     settings: MeasureSettings | None = None
     """What was asked: ``measure(data, **vars(m.settings))`` is the same measurement."""
     diagnosis: Diagnosis | None = None
@@ -280,6 +308,8 @@ class Measurement(Result):
             document["diagnosis"] = self.diagnosis.to_dict()
         if self.decision_curve is not None:
             document["decision_curve"] = self.decision_curve.to_dict()
+        if self.certain_errors is not None:
+            document["certain_errors"] = self.certain_errors.to_dict()
         if self.bounds:
             document["bounds"] = [bound.to_dict() for bound in self.bounds]
         if self.by is not None:
@@ -453,7 +483,9 @@ def _measure_in_memory(
     conventions = {**settings.conventions(predictions.task), "streamed": False}
     name = source or data.name
     about = (data.about, data.description, parts[0], data.by, parts[1:], conventions)
-    found = Measurement(name, *about, settings=settings, diagnosis=Diagnosis.of(predictions))
+    errors = _certain_errors(data, parts[0], settings)
+    diagnosis = Diagnosis.of(predictions)
+    found = Measurement(name, *about, certain_errors=errors, settings=settings, diagnosis=diagnosis)
     if predictions.task == "binary" and not settings.by_name:
         found = replace(found, decision_curve=_decision_curve(predictions, settings.level))
     if settings.bounds is False:
@@ -470,6 +502,34 @@ def _measure_in_memory(
         for each, (_, part) in zip(found.groups, groups, strict=True)
     ]
     return replace(found, groups=bounded, bounds=bounds, conventions={**found.conventions, "delta": settings.delta})
+
+
+_FIRST_ROWS = 5
+
+
+def _contradicted(predictions: Predictions) -> NDArray[np.bool_]:
+    """Which outcomes had probability 0."""
+    p = predictions
+    if p.probabilities is not None and p.labels is not None:
+        wrong = p.probabilities[np.arange(len(p)), p.labels] <= 0
+    else:
+        wrong = np.where(p.correct == 1, p.confidence <= 0, p.confidence >= 1)
+    return wrong if p.sample_weight is None else wrong & (p.sample_weight > 0)
+
+
+def _certain_errors(data: PredictionData, whole: MeasuredGroup, settings: MeasureSettings) -> CertainErrors | None:
+    lost = [row.name for row in whole.rows if not math.isfinite(row.value)]
+    wrong = _contradicted(data.predictions) if lost else np.zeros(0, np.bool_)
+    if not wrong.any():
+        return None
+    places = np.flatnonzero(wrong)[:_FIRST_ROWS]
+    places = (places if data.rows is None else data.rows[places]) + (data.layout is not None)
+    without: Sequence[Estimate] = ()
+    if not wrong.all():
+        asked = replace(settings, metrics=tuple(dict.fromkeys(lost)))
+        without = [row for row in _measure_group("", data.predictions.select(~wrong), asked).rows if row.name in lost]
+    where = "index" if data.layout is None else "row"
+    return CertainErrors(int(wrong.sum()), places.tolist(), without, where)
 
 
 def bound_method(bound: Bound) -> str:
@@ -522,13 +582,18 @@ def _measure_in_passes(
     passes = itertools.count(1)
     classes: set[int | None] = set()
     names: list[str] = []
+    certain: list[NDArray[np.int64]] = []
 
     def pieces() -> Iterator[Any]:
         progress.stage(f"pass {next(passes)}", stream.rows, unit="rows")
+        seen = 0
+        certain.clear()
         for piece in stream if stream.by is None else stream.in_groups(names):
             predictions = piece[0] if isinstance(piece, tuple) else piece
             classes.add(predictions.classes)
+            certain.append(seen + np.flatnonzero(_contradicted(predictions)))
             yield piece
+            seen += len(predictions)
             progress.advance(len(predictions))
 
     found = survey_stream(
@@ -569,7 +634,11 @@ def _measure_in_passes(
         conventions["without_bounds"] = "the table is read in pieces"
     if settings.bootstrap:
         conventions["without_interval"] = list(dict.fromkeys(row.name for row in whole.rows if row.interval is None))
+    places = np.concatenate(certain)
+    rows = stream.reader.positions(whole.n) if places.size else None
+    first = (places if rows is None else rows[places])[:_FIRST_ROWS] + 1
     return Measurement(
+        certain_errors=CertainErrors(places.size, first.tolist(), (), "row") if places.size else None,
         source=str(stream.table.path) if source is None else source,
         about={
             "task": task_of(stream.layout.kind),

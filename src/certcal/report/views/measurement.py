@@ -233,7 +233,8 @@ def _group_bounds(found: Measurement) -> Table | None:
 def _notes_of_measurement(found: Measurement) -> list[str]:
     given = found.conventions
     what = "Metrics are estimates" if found.bounds else "Estimates"
-    said = [_two_classes_note(found)] if found.about.get("classes") == 2 else []
+    said = [_certainty_note(found)] if found.certain_errors is not None else []
+    said += [_two_classes_note(found)] if found.about.get("classes") == 2 else []
     said.append(f"Bins are {given['bins_are']}. {what} from these samples, not guarantees.")
     if found.row_of("accuracy") is not None and "threshold" in given:
         said.append(f"Outcome 1 is predicted from a score of {given['threshold']:g} on ({given['threshold_is']}).")
@@ -256,6 +257,18 @@ def _notes_of_measurement(found: Measurement) -> list[str]:
     if given.get("streamed"):
         said.append("The table was read in pieces, without the metrics that need all samples at once.")
     return said
+
+
+def _certainty_note(found: Measurement) -> str:
+    """Which certainties were wrong, and what the numbers are without them."""
+    errors = found.certain_errors
+    if errors is None:
+        return ""
+    rest = [
+        f"{label(row.name, found.task)} {text_of(row)}{f' ({spread})' if (spread := interval(row)) else ''}"
+        for row in errors.without
+    ]
+    return errors.sentence + (f" Without {'it' if errors.n == 1 else 'them'}: {', '.join(rest)}." if rest else "")
 
 
 def _intervals_note(given: Mapping[str, Any]) -> str:
