@@ -336,6 +336,13 @@ MUTATIONS = (
         "tests/smoothing/test_certificates.py::test_intervals_agree_with_those_written_down_slowly",
     ),
     mutation(
+        "interval of the ECE: bins within their noise show a sign",
+        "metrics/_intervals.py",
+        "quantile(min(_UNCLEAR / self.gap.size, tail / 2))",
+        "quantile(0.4)",
+        "tests/metrics/test_intervals.py::test_every_interval_covers_the_population_value",
+    ),
+    mutation(
         "tangent: the run's seed is not passed on",
         "smoothing/_run.py",
         "seed=m.seed,",
@@ -1453,7 +1460,7 @@ MUTATIONS = (
 def copied(folder: Path, *, compiled: bool = True) -> Path:
     """A copy of what tests need; without compiled kernels if one is to change, as numba's cache misses some changes."""
     skipped = () if compiled else ("*.nb[ic]",)
-    for name in ("src", "tests"):
+    for name in ("src", "tests", "experiments"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns(*skipped))
     shutil.copy2(ROOT / "pyproject.toml", folder)
     return folder

@@ -72,6 +72,7 @@ TIGHT = [
     ("top_label_nll", "badly overconfident, top label", 2000, "both"),
     ("auroc", "slightly miscalibrated", 1000, "both"),
     ("ece", "calibrated, one score", 1000, "lower"),
+    ("ece", "slightly overconfident, top label", 4000, "lower"),
     ("ece", "scores near 1, overconfident", 2000, "upper"),
     ("equal_mass_ece", "calibrated, one score", 1000, "lower"),
     ("ks_error", "calibrated", 1000, "lower"),
