@@ -20,20 +20,23 @@ from certcal.smoothing import ACCOUNTINGS, CONFIDENCES, DEFAULT_KIND
 
 HERE = Path(__file__).parent
 CALLS = HERE / "wrong_calls_typed.py"
+TYPED_PAGES = [HERE.parent / "README.md", *sorted((HERE.parent / "docs").glob("tutorial-*.md"))]
 
 
 @pytest.fixture(scope="module")
 def complaints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
-    """What pyright says to a user with its standard settings, by file and line: of the calls, and of the README."""
+    """What pyright says, by file and line: of the calls by its standard settings, of the pages by its strict ones."""
     folder = tmp_path_factory.mktemp("typed")
-    blocks = re.findall(r"```python\n(.*?)```", (HERE.parent / "README.md").read_text("utf-8"), re.S)
     (folder / "calls.py").write_text(CALLS.read_text("utf-8"), "utf-8")
-    (folder / "readme.py").write_text("\n".join(blocks), "utf-8")
+    for page in TYPED_PAGES:
+        blocks = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+        strict = "# pyright: strict, reportMissingTypeStubs=false\n"
+        (folder / f"{page.stem}.py").write_text(strict + "\n".join(blocks), "utf-8")
     (folder / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "standard", "pythonVersion": "3.11"}))
     pyright = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(folder)]
     said = json.loads(subprocess.run(pyright, capture_output=True, text=True, check=False).stdout)
-    assert said["summary"]["filesAnalyzed"] == 2
-    found: dict[str, dict[int, str]] = {"calls": {}, "readme": {}}
+    assert said["summary"]["filesAnalyzed"] == 1 + len(TYPED_PAGES)
+    found: dict[str, dict[int, str]] = {"calls": {}, **{page.stem: {} for page in TYPED_PAGES}}
     for each in said["generalDiagnostics"]:
         if each["severity"] == "error":
             found[Path(each["file"]).stem].setdefault(each["range"]["start"]["line"], each["message"])
@@ -48,8 +51,11 @@ def test_every_wrong_call_is_reported_and_no_other(complaints: dict[str, dict[in
     assert len(wrong) >= 20
 
 
-def test_the_examples_of_the_readme_are_right_to_a_type_checker(complaints: dict[str, dict[int, str]]) -> None:
-    assert complaints["readme"] == {}
+@pytest.mark.parametrize("page", TYPED_PAGES, ids=lambda page: page.stem)
+def test_the_examples_of_readme_and_tutorials_are_right_to_a_strict_type_checker(
+    complaints: dict[str, dict[int, str]], page: Path
+) -> None:
+    assert complaints[page.stem] == {}
 
 
 @pytest.mark.parametrize(
