@@ -53,8 +53,8 @@ class Reading:
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Reading:
         """What is asked for among columns by role."""
-        known = given if isinstance(given, Mapping) else {}  # anything else is refused where columns are found
-        asked = {name: value for name, value in known.items() if name in READING and value is not None}
+        known: Mapping[str, Any] = given if isinstance(given, Mapping) else {}  # else refused where columns are found
+        asked: dict[str, Any] = {name: value for name, value in known.items() if name in READING and value is not None}
         if isinstance(skip := asked.get("skip"), str) and skip.strip().isdecimal():
             asked["skip"] = int(skip)
         asked = {name: check_setting(name, value, _SPECS[name]) for name, value in asked.items()}
