@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Literal
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
@@ -29,6 +29,11 @@ from certcal._base.text import capital, did_you_mean
 from certcal.claims import Bound, Certificate, Estimate, settings_text
 
 HEADLINE = "headline"
+Outcome = Literal["met", "not shown", "not met"]
+MET: Outcome = "met"
+NOT_SHOWN: Outcome = "not shown"
+NOT_MET: Outcome = "not met"
+OUTCOMES: tuple[Outcome, ...] = (MET, NOT_SHOWN, NOT_MET)  # from good to bad
 SAMPLES, POPULATION = " on these samples", " for the population"
 _RELATIONS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -39,6 +44,8 @@ _RELATIONS: dict[str, Callable[[float, float], bool]] = {
 _SIGNS = {"≤": "<=", "≥": ">=", "=<": "<=", "=>": ">="}
 _FORM = re.compile(r"\s*([^()<>=≤≥]*?)\s*(?:\(([^()]*)\))?\s*([<>=≤≥!]+)\s*(\S+)\s*")
 _EXAMPLE = "write NAME, a relation and a number, as in 'ece <= 0.05'"
+# Kinds of numbers that leave room between the two sides.
+_SPREAD = ("bound", "interval")
 # Settings of which a result can hold several values, each with claims of its own. A requirement on all of them needs no
 # correction: if it is not met at one value, it passes only where the number at that value is wrong.
 _SEVERAL = ("bins", "radius", "epsilon", "attack", "kind", "method")
@@ -113,9 +120,9 @@ class Requirement:
         """Which end of a claim decides."""
         return "upper" if self.relation[0] == "<" else "lower"
 
-    def worse(self, one: Judgement) -> tuple[bool, bool, float]:
+    def worse(self, one: Judgement) -> tuple[int, bool, float]:
         """What judgements of this requirement are ordered by: the largest is the worst."""
-        return not one.passed, math.isnan(one.value), one.value if self.side == "upper" else -one.value
+        return OUTCOMES.index(one.outcome), math.isnan(one.value), one.value if self.side == "upper" else -one.value
 
     def met_by(self, value: float) -> bool:
         """Whether a number is as required; never so when it is undefined."""
@@ -201,13 +208,13 @@ def _comparable_value(value: Any) -> float | str:
 
 
 @dataclass(frozen=True)
-class Judgement(PlainValues, without="statement claim"):
+class Judgement(PlainValues, without="statement found limit_text where claim", more="passed"):
     """One requirement held against one claim."""
 
     requirement: str
     """As it was written."""
-    passed: bool
-    """Whether it is met."""
+    outcome: Outcome
+    """"met", "not met" (the opposite is shown, with a failure probability of its own) or "not shown"."""
     sentence: str
     """The number that decided, and by how much."""
     name: str
@@ -226,10 +233,27 @@ class Judgement(PlainValues, without="statement claim"):
     several decided, the largest of theirs."""
     settings_judged: int = 1
     """Of how many values of settings that the requirement leaves open this is the worst."""
+    estimate: float | None = None
+    """Of what was judged, on these samples, where it is known."""
+    interval: tuple[float | None, float | None] | None = None
+    """Lower and upper limit of what was judged; None for one that is not known."""
+    samples_needed: int | None = None
+    """Of what is not shown: about how many samples would show that it is met, if the estimate stays where it is."""
     statement: str = ""
     """What the number is, without the limit."""
+    where: str = ""
+    """What it is about: the group and the settings that tell it from others; empty for the whole."""
+    found: str = ""
+    """The number that decided with its side, as in "at most 0.0484"."""
+    limit_text: str = ""
+    """What is required, as in "≤ 0.05"."""
     claim: Any = field(default=None, repr=False, compare=False)
     """Behind the number."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is met."""
+        return self.outcome == MET
 
     def headline(self, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The number that decided as a headline for JSON; what a result's own headline says of that number stays."""
@@ -264,8 +288,18 @@ class Verdict:
         return self.passed
 
     @property
+    def outcome(self) -> Outcome:
+        """Of all requirements together: "not met" where one is not met, else "not shown" where one is not shown."""
+        return OUTCOMES[max(OUTCOMES.index(each.outcome) for each in self.judgements)]
+
+    def table(self) -> list[tuple[str, str, str, str, str]]:
+        """Rows of (requirement, where, found, limit, verdict), the worst verdicts first."""
+        worst = self._failures_first
+        return [(each.requirement, each.where, each.found, each.limit_text, each.outcome) for each in worst]
+
+    @property
     def _failures_first(self) -> list[Judgement]:
-        return sorted(self.judgements, key=lambda each: each.passed)
+        return sorted(self.judgements, key=lambda each: -OUTCOMES.index(each.outcome))
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -375,15 +409,17 @@ def _judgements(known: Sequence[Candidate], asked: Requirement) -> Iterable[Judg
                 remedy="leave 'every' out, or say which groups there are",
                 roles=("by",),
             )
-        return [_judge_worst_setting([each for each in fitting if each.group == group], asked) for group in groups]
+        return [
+            _judge_worst_setting([each for each in fitting if each.group == group], known, asked) for group in groups
+        ]
     whole = [each for each in fitting if each.group is None]
-    return [_judge_worst_setting(whole or fitting, asked)]
+    return [_judge_worst_setting(whole or fitting, known, asked)]
 
 
-def _judge_worst_setting(found: Sequence[Candidate], asked: Requirement) -> Judgement:
+def _judge_worst_setting(found: Sequence[Candidate], known: Sequence[Candidate], asked: Requirement) -> Judgement:
     """Hold a requirement against the claims at each value of the settings that it leaves open: the worst decides."""
     parts = _by_setting(found, asked)
-    judged = [_judge(each, found, asked, len(parts)) for each in parts]
+    judged = [_judge(each, found, known, asked, len(parts)) for each in parts]
     return replace(
         max(judged, key=asked.worse), failure=max(one.failure for one in judged), settings_judged=len(judged)
     )
@@ -419,7 +455,7 @@ def _strongest(
     found: Sequence[Candidate], every: Sequence[Candidate], asked: Requirement
 ) -> tuple[Candidate, _DecisiveNumber]:
     """The first of the strongest claims, and its number."""
-    shown = [(each, _decisive_number(each.claim, asked)) for each in found]
+    shown = [(each, _decisive_number(each.claim, asked.side, estimate=asked.estimate)) for each in found]
     usable = [(each, number) for each, number in shown if number is not None]
     if not usable:
         what = "".join(_name_with_settings(found[0], every if len(found) < len(every) else (), asked))
@@ -427,27 +463,37 @@ def _strongest(
     return min(usable, key=lambda pair: (pair[1].order, pair[0].rank(asked.name) or 0))
 
 
-def _judge(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requirement, parts: int) -> Judgement:
+def _judge(
+    found: Sequence[Candidate], every: Sequence[Candidate], known: Sequence[Candidate], asked: Requirement, parts: int
+) -> Judgement:
     """Hold a requirement against the strongest of its claims; ``every`` has those of all parts, one per setting."""
-    candidate, number = _strongest(found, every, asked)
-    defined = math.isfinite(number.value)
-    passed = asked.met_by(number.value) or (number.exact and defined and asked.met_by(float(number.text)))
-    text = _text_on_its_side(number, asked, passed)
+    candidate, number = first, near = _strongest(found, every, asked)
+    defined = math.isfinite(near.value)
+    passed = asked.met_by(near.value) or (near.exact and defined and asked.met_by(float(near.text)))
+    end, far = _other_end(first, near, known, asked)
+    outcome = MET if passed else NOT_SHOWN
+    if not passed and far is not None and not math.isnan(far.value) and not asked.met_by(far.value):
+        outcome = NOT_MET
+        if far.kind in _SPREAD:
+            candidate, number = end, far
+    text = _text_on_its_side(number, asked, outcome)
     name, inside = _name_with_settings(candidate, every, asked, parts)
     claim = candidate.claim
-    estimate = claim.value if isinstance(claim, Estimate) and number.kind == "interval" else None
-    beside = "" if estimate is None or math.isnan(estimate) else f" (estimate {_with_sign(f'{estimate:.4f}')})"
+    estimate = _estimate(first, known)
+    beside = "" if number.kind != "interval" or estimate is None else f" (estimate {_with_sign(f'{estimate:.4f}')})"
     said = f"{name}{inside}: {number.said}{candidate.about} is"
     statement = f"{said} {_with_sign(text)}{beside}."
     if not isinstance(claim, Estimate) and defined:  # it says of what it is a bound
         about = "" if "population" in claim.name else candidate.about
-        most = "at most" if asked.side == "upper" else "at least"
+        most = "at most" if number.side == "upper" else "at least"
         statement = f"{capital(claim.name)}{inside} is {most} {_with_sign(text)}{about}."
+    opposite = None if far is None else far.value
+    limits = (opposite, near.value) if asked.side == "upper" else (near.value, opposite)
     return Judgement(
         asked.text,
-        passed,
+        outcome,
         f"{'PASS' if passed else 'FAIL'} {said} {_margin(text, asked, passed)}{beside}.",
-        asked.name if asked.name != HEADLINE else plain(candidate.claim.name),
+        asked.name if asked.name != HEADLINE else plain(first.claim.name),
         candidate.group,
         {key: value for key, value in candidate.known.items() if key != "group"},
         number.kind,
@@ -455,9 +501,112 @@ def _judge(found: Sequence[Candidate], every: Sequence[Candidate], asked: Requir
         text,
         asked.limit,
         number.failure,
+        estimate=estimate,
+        interval=limits if near.kind in _SPREAD else None,
+        samples_needed=_samples_needed(first.claim, near, far, estimate, asked) if outcome == NOT_SHOWN else None,
         statement=statement,
+        where=inside.removeprefix(" for "),
+        found=f"{ {'upper': 'at most ', 'lower': 'at least '}.get(number.side or '', '') }{_with_sign(text)}".strip(),
+        limit_text=f"{asked.relation} {asked.number}",
         claim=claim,
     )
+
+
+def _other_end(
+    candidate: Candidate, near: _DecisiveNumber, known: Sequence[Candidate], asked: Requirement
+) -> tuple[Candidate, _DecisiveNumber | None]:
+    """The number that shows the opposite of a requirement where it violates it, and whose it is.
+
+    Of an estimate it is the other end of the interval, of an extreme inside intervals the value that some confidences
+    in them reach. A bound needs a partner: a claim on the other side of the same quantity, or of one that lies beyond
+    it. The binned error is at most the true one, so a lower limit of the binned error above an upper requirement shows
+    that the true error is above it, but none of the true error says anything of the binned one; for lower requirements
+    the other way round. Which partner is asked does not depend on the numbers, so that the level is its own.
+    """
+    claim, side = candidate.claim, "lower" if asked.side == "upper" else "upper"
+    if near.kind == "estimate":
+        return candidate, near
+    if not isinstance(claim, Bound):
+        return candidate, _opposite_number(claim, side)
+    ladder, step = _step(candidate)
+    partners: list[tuple[bool, int, Candidate, _DecisiveNumber]] = []
+    for each in known:
+        other, number = _step(each), _decisive_number(each.claim, side, estimate=False)
+        beyond = (step - other[1]) * (1 if asked.side == "upper" else -1)
+        fitting = other[0] == ladder and beyond >= 0 and (beyond > 0 or step > 0 or _same_bins(each, candidate))
+        known_kind = isinstance(each.claim, Bound | Estimate) and each.group == candidate.group
+        if number is not None and fitting and known_kind:
+            partners.append((isinstance(each.claim, Estimate), beyond, each, number))
+    if not partners:
+        return candidate, None
+    return min(partners, key=lambda each: each[:2])[2:]
+
+
+def _opposite_number(claim: Any, side: str) -> _DecisiveNumber | None:
+    """What a claim says on the other side: an estimate by its interval, an extreme by what is reached."""
+    if isinstance(claim, Estimate):
+        number, spread = _decisive_number(claim, side, estimate=False), claim.interval
+        if number is None or spread is None or not spread.resampled:
+            return number
+        # Percentiles of a metric that is biased lie on one side of what it is in the population: its mirror image, the
+        # basic interval, lies on the other, and both must show it.
+        mirrored = 2 * claim.value - (spread.upper if side == "lower" else spread.lower)
+        end = (min if side == "lower" else max)(number.value, mirrored)
+        return replace(number, value=end, text=round_outward(end, side))
+    if isinstance(claim, Certificate):
+        return None
+    reached = getattr(claim, "reached", None)
+    value = float(claim.value if reached is None else reached)
+    kind = "worst case" if hasattr(claim, "extreme") else "certified value"
+    case = ("worst" if side == "lower" else "best") + " case inside the intervals"
+    said = f"the {case if kind == 'worst case' else 'certified value'}"
+    return _DecisiveNumber(0, kind, value, round_outward(value, side), side, said)
+
+
+def _step(candidate: Candidate) -> tuple[Any, int]:
+    """Which quantity a claim is about: its ladder, and the step there. What is on a lower step is at most as large."""
+    own = plain(candidate.claim.name)
+    several = tuple(_comparable_value(candidate.known.get(name, "")) for name in _SEVERAL if name != "bins")
+    for metric, above in _ALSO.items():
+        if own in (metric, *above):
+            return (metric, several), int(own == above[-1])
+    return (own, several), 0
+
+
+def _same_bins(one: Candidate, other: Candidate) -> bool:
+    return all(one.known.get(name) == other.known.get(name) for name in ("bins", "closed"))
+
+
+def _estimate(candidate: Candidate, known: Sequence[Candidate]) -> float | None:
+    """What was judged, on these samples: the estimate itself, or the one beside a bound."""
+    claim = candidate.claim
+    if isinstance(claim, Bound):
+        step = _step(candidate)
+        beside = (each for each in known if isinstance(each.claim, Estimate) and each.group == candidate.group)
+        same = (each for each in beside if _step(each)[0] == step[0] and (step[1] or _same_bins(each, candidate)))
+        found = next((each.claim.value for each in same), claim.terms.get("error on the samples", math.nan))
+    else:
+        found = claim.value if isinstance(claim, Estimate) else math.nan
+    return None if math.isnan(found) else float(found)
+
+
+def _samples_needed(
+    claim: Any, near: _DecisiveNumber, far: _DecisiveNumber | None, estimate: float | None, asked: Requirement
+) -> int | None:
+    """About how many samples would show it: the end that decides comes as near to the estimate as 1/√n does to 0.
+
+    An error whose limits reach down to 0 is taken to be 0, for its estimate is as large as its noise.
+    """
+    centre = 0.0 if far is not None and far.value == 0 and asked.side == "upper" else estimate
+    if centre is None or near.kind not in _SPREAD or not math.isfinite(near.value) or centre == asked.limit:
+        return None
+    if not asked.met_by(centre):
+        return None
+    exact = claim.n * ((near.value - centre) / (asked.limit - centre)) ** 2
+    if not exact < 1e15:
+        return None
+    unit = 10 ** max(0, math.floor(math.log10(exact)) - 1)
+    return math.ceil(exact / unit) * unit
 
 
 @dataclass(frozen=True)
@@ -474,11 +623,10 @@ class _DecisiveNumber:
     exact: bool = False  # the text is itself claimed
 
 
-def _decisive_number(claim: Any, asked: Requirement) -> _DecisiveNumber | None:
+def _decisive_number(claim: Any, side: str, *, estimate: bool) -> _DecisiveNumber | None:
     """What a claim says on the side that is asked; None where it says nothing there."""
-    side = asked.side
     if isinstance(claim, Estimate):
-        if asked.estimate:
+        if estimate:
             return _DecisiveNumber(0, "estimate", float(claim.value), f"{claim.value:.4f}", None, "the estimate")
         spread = claim.interval
         if spread is None:
@@ -487,7 +635,7 @@ def _decisive_number(claim: Any, asked: Requirement) -> _DecisiveNumber | None:
         said = f"the {side} end of the {percent_text(spread.level)} interval"
         return _DecisiveNumber(1, "interval", end, round_outward(end, side), side, said, _one_minus(spread.level))
     own = getattr(claim, "side", None) or {"highest": "upper", "lowest": "lower"}[claim.extreme]
-    if asked.estimate or own != side:
+    if estimate or own != side:
         return None
     proved = getattr(claim, "lower_end", None) if side == "lower" else None
     value = float(claim.value if proved is None else proved)
@@ -541,9 +689,9 @@ def _name_with_settings(
     return name, f"{f' ({inside})' if inside else ''}{where}"
 
 
-def _text_on_its_side(number: _DecisiveNumber, asked: Requirement, passed: bool) -> str:
+def _text_on_its_side(number: _DecisiveNumber, asked: Requirement, outcome: Outcome) -> str:
     """The number in as many digits as show on which side of the limit it is."""
-    text = number.text
+    text, passed = number.text, outcome == MET
     for digits in range(5, 18):
         if not math.isfinite(number.value) or asked.met_by(float(text)) == passed:
             return text
