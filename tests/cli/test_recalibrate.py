@@ -243,7 +243,7 @@ def test_predictions_are_judged_as_measure_judges_the_applied_map(certcal_comman
     held_out = read_predictions(after)
     assert len(held_out) == fitted["n_held_out"] == 60
     for row in fitted["after"]["rows"]:
-        value = {each.name: each.value for each in measure(held_out)}[row["name"]]
+        value = {each.name: each.value for each in measure(held_out, metrics="all")}[row["name"]]
         assert value == pytest.approx(np.inf if row["value"] == "Infinity" else row["value"], abs=1e-12)
     before = measure(read_predictions(folder / name).select(split_positions(N)[1]))
     assert before["ece"].value == {row["name"]: row["value"] for row in fitted["before"]["rows"]}["ece"]

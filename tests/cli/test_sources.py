@@ -34,7 +34,10 @@ def test_a_table_may_come_through_standard_input(certcal_command, typed, scores,
     assert found.pop("source") == "standard input"
     (read,), (same,) = (each.pop("provenance")["inputs"] for each in (found, expected))
     assert (read["bytes"], read["sha256"]) == (same["bytes"], same["sha256"])
-    assert found == {name: value for name, value in expected.items() if name != "source"}
+    del expected["source"]
+    for each in (*found["answer"], *expected["answer"]):
+        each["command"] = each.get("command", "").replace(str(path), "-")
+    assert found == expected
 
 
 def test_a_page_of_standard_input_has_its_digest_and_a_name_of_its_own(

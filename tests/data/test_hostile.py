@@ -141,7 +141,7 @@ text("bytes that are no text", "bytes.csv", b"conf,correct\n\x00\x01\x02", r"thi
 LATIN = r"is not UTF-8 text: line \d+ holds the byte 0x.. \(.*café.*Windows-1252\); save it as UTF-8 .*, or say what"
 FAR = b"conf,pred,label\n" + b"0.5,x,x\n" * 9000
 text("Latin-1 far down", "latin.csv", FAR + b"0.5,caf\xe9,x\n", LATIN + r".*; add encoding='cp1252'$")
-text("neither UTF-8 nor Windows-1252", "b.csv", b"conf,correct,s\n0.5,1,\x81\xe9\n", r"is not UTF-8 text: line 2")
+text("neither UTF-8 nor Windows-1252", "b.csv", b"conf,pred,label\n0.5,\x81\xe9,x\n", r"is not UTF-8 text: line 2")
 text("Latin-1 in JSON lines", "latin.jsonl", b'{"conf": 0.5, "correct": 1}\n{"conf": 0.5, "caf\xe9": 1}\n', LATIN)
 text("damaged compression", "table.csv.gz", b"\x1f\x8b\x08\x00rubbish", r"this text table cannot be read")
 text("cut compression", "table.csv.gz", gzip.compress(ROWS.encode() * 5000)[:-20], r"table\.csv\.gz: ")

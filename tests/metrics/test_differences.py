@@ -154,7 +154,7 @@ def test_two_scores_for_the_same_samples_share_what_depends_on_outcomes_alone():
     z = rng.random(300)
     y = rng.random(300) < z
     old, new = Predictions.from_scores(z, y), Predictions.from_scores(z**2, y)
-    found = answers(old, new, ("old", "new"))
+    found = answers(old, new, ("old", "new"), metrics="all")
     spreads = {row.name: row.interval for row in found.rows}
     assert [(spreads[name].lower, spreads[name].upper) for name in ("base_rate", "brier_uncertainty")] == [(0, 0)] * 2
     assert spreads["accuracy"].lower < spreads["accuracy"].upper

@@ -138,11 +138,11 @@ def test_a_whole_plan_trains_as_many_networks_as_the_table_has_rows(name: str, n
 def test_formulas_give_the_printed_numbers(out: Path) -> None:
     for name in ("acr-figure2", "acr-table6", "acr-table7"):
         found = certcal.reproduce(name, out=out)
-        assert found.answer() == ["Every number comes out as printed."]
+        assert [each.text for each in found.answer] == ["Every number comes out as printed."]
         assert found.question == f"Does {found.plan.place.partition(',')[0]} come out as printed?"
         assert len([cell for cell in found.tables[0].cells() if cell.difference is not None]) >= 3
     theorem = certcal.reproduce("acr-theorem1", out=out)
-    assert theorem.answer() == [
+    assert [each.text for each in theorem.answer] == [
         "5 of 6 numbers come out as printed; the largest difference is +0.001, 100 at p_A = 0.9."
     ]
     assert theorem.tables[0].text("100", "p_A = 0.9") == "0.756 / 0.757 / +0.001"

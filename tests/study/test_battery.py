@@ -32,7 +32,7 @@ def test_battery_rows_are_the_measurements_of_measure():
     result = battery(predictions, seed=3)
     order = np.random.default_rng(3).permutation(len(predictions))
     test = predictions.select(np.sort(order[400:]))
-    direct = certcal.measure(test, bins=[15])
+    direct = certcal.measure(test, bins=[15], metrics="all")
     for name in ("ece", "mce", "classwise_ece", "classwise_equal_mass_ece", "equal_mass_ece"):
         assert result.before[name, 15].value == direct[name].value
     assert result.before["nll"].value == direct["nll"].value
@@ -94,7 +94,8 @@ def test_after_scaling_the_measurements_are_those_of_the_scaled_logits():
     result = battery(predictions)
     order = np.random.default_rng(0).permutation(len(predictions))
     test = predictions.select(np.sort(order[400:]))
-    scaled = certcal.measure(Predictions.from_logits(test.logits / result.temperature, test.labels), bins=[15])
+    after = Predictions.from_logits(test.logits / result.temperature, test.labels)
+    scaled = certcal.measure(after, bins=[15], metrics="all")
     for name in ("ece", "mce", "classwise_ece", "classwise_equal_mass_ece", "equal_mass_ece"):
         assert result.after[name, 15].value == scaled[name].value
     for name in ("ks_error", "kde_ece", "mmce", "nll", "brier_score"):

@@ -104,9 +104,12 @@ def test_a_manifest_in_one_piece_of_json_is_told_to_be_lines(tmp_path):
         open_source(manifest(tmp_path / "models.json", '[{"model": "a", "predictions": "a.npz"}]'))
 
 
-def test_a_manifest_that_is_not_utf_8_is_told_how_to_be_saved(tmp_path):
+def test_a_manifest_from_a_spreadsheet_is_read_and_one_that_is_no_text_is_told_how_to_be_saved(tmp_path):
     path = tmp_path / "models.csv"
-    path.write_bytes("model,predictions\ncafé,a.npz\n".encode("latin-1"))
+    path.write_bytes("model,predictions\ncafé,a.npz\n".encode("cp1252"))
+    np.savez(tmp_path / "a.npz", confidence=[0.5], correct=[1])
+    assert [entry.model for entry in open_source(path)] == ["café"]
+    path.write_bytes(b"model,predictions\n\x81\xe9,a.npz\n")
     with pytest.raises(InputError, match=r"models.csv: this text table is not UTF-8 text: line 2 .*; save it as UTF-8"):
         open_source(path)
 

@@ -23,7 +23,8 @@ MEANINGLESS = re.compile(r"confiden|correct|top.label|harmonic|all classes|right
 
 
 def measured(**more):
-    return certcal.measure(TABLE, columns={"outcome": "default"}, by="site", bootstrap=20, **more, metrics="all")
+    asked = {"columns": {"outcome": "default"}, "by": "site", "bootstrap": 20, "metrics": "all"}
+    return certcal.measure(TABLE, **asked | more)
 
 
 def naive_row(name):
@@ -164,5 +165,5 @@ def test_the_command_line_names_the_options_for_missing_columns(tmp_path, capsys
     assert run(cli, ["measure", str(path), "--outcome", "won"]) == 2
     said = capsys.readouterr().err
     assert "and an outcome has two values, not 2000 (" in said
-    assert said.endswith("name another column as outcome (--outcome)\n")
+    assert said.endswith("as --positive and those that count as 0 as --negative, and rows with others are left out\n")
     assert len(said) < 1000
