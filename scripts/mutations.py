@@ -1336,6 +1336,14 @@ MUTATIONS = (
         "tests/calibrators/test_judged.py::test_what_failing_certificates_may_cost_is_not_more_than_the_bound_pays",
     ),
     mutation(
+        "Venn-Abers: the new sample counts half",
+        "_kernels/venn_abers.py",
+        "out[i] = (y[b] + outcome - y[a]) / (x[b] + 1 - x[a])",
+        "out[i] = (y[b] + 0.5 * outcome - y[a]) / (x[b] + 0.5 - x[a])",
+        "tests/calibrators/test_venn_abers.py::"
+        "test_the_probability_of_what_occurs_is_calibrated_exactly_whatever_the_samples_are",
+    ),
+    mutation(
         "guarantee of a histogram: no union over its bins",
         "calibrators/_binned.py",
         "level = alpha / int(np.count_nonzero(counted))",

@@ -187,6 +187,7 @@ CASES = {
     "moments.weighted_squared_norm": lambda d: (np.argsort(d.z, kind="stable"), d.z, d.c, d.w, 0.4),
     "buckets.run_sums": lambda d: (*d.sorted(), starts := _starts(d), np.empty((starts.size - 1, 4))),
     "runs.cells_between": lambda d: (*d.sorted(), starts := np.unique(_starts(d)), np.empty((starts.size - 1, 6))),
+    "venn_abers.with_one_more": lambda d: (1 + d.w, (1 + d.w) * d.c, float(d.count % 2), np.empty(d.n)),
     "runs.fine_starts": lambda d: (s := d.sorted()[0], s, 2.0, d.rng.random(), np.empty(d.n + 1, np.int64)),
     "runs.reaches": lambda d: (np.arange((p := _patterns(d))[0].shape[1]) / 9, p[1], 0.5, *np.copy(p[2:4])),
     "runs.least_of_runs": _patterns,

@@ -140,3 +140,25 @@ def top_label(p, maps):
             share = row[j] / rest if rest > 0 else 1 / (len(row) - 1)
             out[i, j] = q if j == k else (1 - q) * share
     return out
+
+
+def spline(x, knots, slopes, level):
+    """The curve whose slope is interpolated between knots, by integrating it numerically from the first knot."""
+    out = []
+    for end in np.atleast_1d(x):
+        steps = np.linspace(knots[0], end, 20_001)
+        out.append(level + np.trapezoid(np.interp(steps, knots, slopes), steps))
+    return np.array(out)
+
+
+def isotonic_with(z, c, place, outcome):
+    """The isotonic fit at a place, of the samples and one more there."""
+    z, c = np.append(z, place), np.append(np.asarray(c, float), outcome)
+    places = np.unique(z)
+    sums = [(c[z == x].sum(), (z == x).sum()) for x in places]
+    k = int(np.searchsorted(places, place))
+
+    def mean(a, b):
+        return sum(s for s, _ in sums[a : b + 1]) / sum(n for _, n in sums[a : b + 1])
+
+    return max(min(mean(a, b) for b in range(k, len(sums))) for a in range(k + 1))

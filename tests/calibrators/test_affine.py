@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 from scipy.special import softmax
 
 from certcal import InputError
-from certcal.calibrators import MatrixScaling, TemperatureScaling, VectorScaling
+from certcal.calibrators import (
+    MatrixScaling,
+    StructuredMatrixScaling,
+    StructuredVectorScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
 from certcal.calibrators._affine import AffineLoss
 from tests.calibrators import naive
 
@@ -179,7 +186,7 @@ def test_probabilities_are_fitted_through_their_logarithms(kind):
     logits, labels = some_logits(12)
     p = softmax(logits, axis=1)
     p[0] = [1.0, 0.0, 0.0, 0.0]
-    clipped = np.log(np.maximum(p, np.finfo(np.float32).tiny))
+    clipped = np.log(np.maximum(p, p[p > 0].min() / 2))
     of_probabilities, of_logits = kind(inputs="probabilities").fit(p, labels), kind().fit(clipped, labels)
     assert of_probabilities.predict_proba(p).tolist() == of_logits.predict_proba(clipped).tolist()
 
@@ -203,3 +210,42 @@ def test_what_is_too_large_or_not_positive_is_refused_in_one_sentence(kind):
         MatrixScaling().fit(np.zeros((1, 1001)), [0])
     with pytest.raises(InputError, match=r"off_diagonal_penalty is -1\.0"):
         MatrixScaling(off_diagonal_penalty=-1).fit(np.zeros((1, 2)), [0])
+
+
+STRUCTURED = pytest.mark.parametrize("kind", [StructuredVectorScaling, StructuredMatrixScaling])
+
+
+@STRUCTURED
+@pytest.mark.parametrize("seed", range(3))
+def test_structured_scaling_is_the_least_penalised_loss_around_the_best_temperature(kind, seed):
+    logits, labels = some_logits(seed, 120, 3)
+    inverse = 1 / TemperatureScaling().fit(logits, labels).temperature_
+
+    def parts(theta):
+        return np.eye(3) + (np.diag(theta[:3]) if kind is StructuredVectorScaling else theta[:-3].reshape(3, 3))
+
+    def objective(theta):
+        v, b = parts(theta) - np.eye(3), theta[-3:]
+        z = inverse * logits @ parts(theta).T + b
+        loss = np.log(np.exp(z).sum(axis=1)) - z[np.arange(120), labels]
+        off = (v**2).sum() - (np.diag(v) ** 2).sum()
+        return loss.sum() + 3 / 2 * ((np.diag(v) ** 2).sum() + b @ b) + 6 / 2 * off
+
+    start = np.zeros(6 if kind is StructuredVectorScaling else 12)
+    other = minimize(objective, start, method="BFGS", options={"gtol": 1e-8}).x
+    fitted = kind().fit(logits, labels)
+    np.testing.assert_allclose(as_matrix(fitted)[0], inverse * parts(other), atol=1e-5)
+    np.testing.assert_allclose(fitted.intercept_, other[-3:], atol=1e-5)
+
+
+@STRUCTURED
+def test_structured_scaling_has_no_unit_and_is_a_temperature_when_samples_are_few(kind):
+    logits, labels = some_logits(5, 400)
+    one, other = kind().fit(logits, labels), kind().fit(1000 * logits, labels)
+    np.testing.assert_allclose(one.predict_proba(logits), other.predict_proba(1000 * logits), atol=1e-6)
+    few = logits[:6], labels[:6]
+    away = [
+        np.abs(each().fit(*few).predict_proba(logits) - TemperatureScaling().fit(*few).predict_proba(logits)).mean()
+        for each in (kind, VectorScaling)
+    ]
+    assert away[0] < away[1]

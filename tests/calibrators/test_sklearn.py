@@ -29,9 +29,15 @@ from certcal.calibrators import (
     MatrixScaling,
     OneVsRest,
     PlattScaling,
+    QuadraticScaling,
+    SplineScaling,
+    StructuredMatrixScaling,
     TemperatureScaling,
     TopLabel,
+    Unchanged,
+    UnchangedScores,
     VectorScaling,
+    VennAbers,
     load,
     save,
 )
@@ -42,6 +48,10 @@ CONFIDENCE = [
     IsotonicCalibration(),
     HistogramBinning(bins=4),
     EqualMassBinning(bins=4, closed="right"),
+    QuadraticScaling(),
+    SplineScaling(),
+    VennAbers(),
+    Unchanged(),
     CertifiedIsotonic(tradeoff=0.25),
     CertifiedTemperature(tradeoff=0.25),
     CertifiedBeta(tradeoff=1.0),
@@ -52,6 +62,8 @@ SCORES = [
     TemperatureScaling(),
     VectorScaling(penalty=2.0),
     MatrixScaling(off_diagonal_penalty=10.0),
+    StructuredMatrixScaling(),
+    UnchangedScores(),
 ]
 every_one = pytest.mark.parametrize("one", [*CONFIDENCE, *SCORES], ids=repr)
 
@@ -228,7 +240,7 @@ def test_an_unfitted_map_raises_the_error_of_scikit_learn_and_of_certcal(one):
     with pytest.raises(NotFittedError, match="is not fitted; call fit first") as raised:
         one.unfitted().predict(scored()[0] if one in SCORES else drawn()[0])
     assert isinstance(raised.value, Own)
-    assert pickle.loads(pickle.dumps(PlattScaling())).get_params() == {"targets": "platt"}
+    assert pickle.loads(pickle.dumps(PlattScaling())).get_params() == {"targets": "platt", "intercept": True}
 
 
 @pytest.mark.parametrize("one", SCORES, ids=repr)

@@ -174,10 +174,11 @@ def test_probabilities_are_fitted_through_their_logarithms():
     assert of_probabilities.predict_proba(p) == pytest.approx(of_logits.predict_proba(logits), rel=1e-10)
 
 
-def test_a_probability_of_zero_counts_as_the_smallest_normal_number_of_float32():
+def test_a_probability_of_zero_counts_as_half_the_least_positive_one_of_the_fit():
     p = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])
     fitted = TemperatureScaling(inputs="probabilities").fit(p, [0, 1, 1, 1])
-    clipped = np.log(np.maximum(p, np.finfo(np.float32).tiny))
+    clipped = np.log(np.maximum(p, 0.25))
+    assert fitted.floor_ == 0.25
     assert fitted.temperature_ == fit_temperature(clipped, [0, 1, 1, 1])
     assert np.isfinite(fitted.predict_proba(p)).all()
 

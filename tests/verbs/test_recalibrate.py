@@ -230,7 +230,7 @@ def test_few_samples_one_class_and_intervals_that_say_nothing_are_fitted_and_not
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "spline"}, "method: 'spline' is not one of"),
+        ({"method": "splines"}, "method: 'splines' is not one of"),
         ({"method": "platt"}, "method: platt is for a table of predictions; choose one of isotonic, temperature, beta"),
         ({"tradeoff": 2}, "tradeoff: 2 is not"),
         ({"tradeoffs": [0.1, "x"]}, "tradeoffs: 'x' is not a number"),

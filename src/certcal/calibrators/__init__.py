@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from certcal.calibrators._affine import MatrixScaling, VectorScaling
+from certcal.calibrators._affine import (
+    MatrixScaling,
+    StructuredMatrixScaling,
+    StructuredVectorScaling,
+    VectorScaling,
+)
 from certcal.calibrators._base import Calibrator, ConfidenceMap, NotFittedError, OutcomeMap, describe
 from certcal.calibrators._binned import EqualMassBinning, HistogramBinning
 from certcal.calibrators._certified import METHODS as CERTIFIED_METHODS
@@ -23,22 +28,24 @@ from certcal.calibrators._multiclass import OneVsRest, TopLabel
 from certcal.calibrators._perturbed import PerturbedModel, PerturbedScores
 from certcal.calibrators._predictions import METHODS as PREDICTION_METHODS
 from certcal.calibrators._predictions import (
-    SCORE_METHODS,
     default_method,
     fit_predictions,
     mapped,
     named_calibrator,
     recalibrated,
+    takes_scores,
 )
 from certcal.calibrators._protocols import ConfidenceCalibrator, IntervalCalibrator, ScoreCalibrator
 from certcal.calibrators._samples import CertifiedSamples, split_positions
+from certcal.calibrators._spline import QuadraticScaling, SplineScaling
 from certcal.calibrators._temperature import TemperatureScaling, fit_temperature
+from certcal.calibrators._unchanged import Unchanged, UnchangedScores
+from certcal.calibrators._venn_abers import VennAbers
 from certcal.calibrators.scores import ScoreMap
 
 __all__ = [
     "CERTIFIED_METHODS",
     "PREDICTION_METHODS",
-    "SCORE_METHODS",
     "TRADEOFFS",
     "BetaCalibration",
     "Calibrator",
@@ -64,12 +71,19 @@ __all__ = [
     "PerturbedModel",
     "PerturbedScores",
     "PlattScaling",
+    "QuadraticScaling",
     "Saved",
     "ScoreCalibrator",
     "ScoreMap",
+    "SplineScaling",
+    "StructuredMatrixScaling",
+    "StructuredVectorScaling",
     "TemperatureScaling",
     "TopLabel",
+    "Unchanged",
+    "UnchangedScores",
     "VectorScaling",
+    "VennAbers",
     "certified_path",
     "default_method",
     "describe",
@@ -85,4 +99,5 @@ __all__ = [
     "recalibrated",
     "save",
     "split_positions",
+    "takes_scores",
 ]

@@ -29,6 +29,7 @@ class AffineScaling(ScoreMap):
     penalty: float
     intercept_: Floats
     _linear: ClassVar[str]  # name of A
+    _structured: ClassVar[bool] = False  # whether A is pulled towards the best temperature, and not towards 1
 
     @abstractmethod
     def _prior(self, classes: int) -> tuple[Floats, Floats]:
@@ -36,17 +37,18 @@ class AffineScaling(ScoreMap):
 
     def _fit(self, x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> None:
         penalty = positive(self.penalty, "penalty")
-        x = _finite_squares(as_logits(x, self.inputs))
+        x = _finite_squares(as_logits(x, self.inputs, self.floor_))
         k: int = x.shape[1]
         identity, pull = self._prior(k)
-        centre = np.concatenate([identity.reshape(-1), np.zeros(k)])
-        loss = AffineLoss(x, y, w, np.concatenate([pull.reshape(-1), np.full(k, penalty)]), centre)
-        found = minimise(loss, [centre, _best_factor(x, y, w) * centre])
-        setattr(self, f"{self._linear}_", found[:-k].reshape(identity.shape))
+        centre, best = np.concatenate([identity.reshape(-1), np.zeros(k)]), _best_factor(x, y, w)
+        scale, start = (best, 1.0) if self._structured else (1.0, best)
+        ridge = np.concatenate([pull.reshape(-1), np.full(k, penalty * (k if self._structured else 1))])
+        found = minimise(AffineLoss(scale * x, y, w, ridge, centre), [centre, start * centre])
+        setattr(self, f"{self._linear}_", scale * found[:-k].reshape(identity.shape))
         self.intercept_ = found[-k:]
 
     def _probabilities(self, x: NDArray[Any]) -> Floats:
-        x = _finite_squares(as_logits(x, self.inputs))
+        x = _finite_squares(as_logits(x, self.inputs, self.floor_))
         p = softmax(_affine(x, getattr(self, f"{self._linear}_"), self.intercept_))
         return np.maximum(p, LEAST, out=p)
 
@@ -80,7 +82,7 @@ class VectorScaling(AffineScaling):
         Above 0. The default, 1, is a prior standard deviation of 1 for factors and intercepts.
     inputs
         What the scores are: "logits", or "probabilities", whose logarithms are then the logits (a probability of 0
-        counts as 1.2e-38, the smallest normal number of float32). Never guessed from the values.
+        counts as half the least positive one of the fit). Never guessed from the values.
 
     Attributes
     ----------
@@ -106,7 +108,7 @@ class VectorScaling(AffineScaling):
         self.inputs = inputs
 
     def _prior(self, classes: int) -> tuple[Floats, Floats]:
-        return np.ones(classes), np.full(classes, float(self.penalty))
+        return np.ones(classes), np.full(classes, float(self.penalty) * (classes if self._structured else 1))
 
 
 class MatrixScaling(AffineScaling):
@@ -163,6 +165,73 @@ class MatrixScaling(AffineScaling):
             raise InputError(f"scores have {classes} columns, too many for a matrix of their pairs; use VectorScaling")
         identity = np.eye(classes)
         return identity, np.where(identity == 1, float(self.penalty), off)
+
+
+class StructuredVectorScaling(VectorScaling):
+    """Vector scaling around the best temperature: softmax(β (1 + v)·x + b) (SVS of Berta et al. 2025).
+
+    β is that of :class:`TemperatureScaling`; then Σ w·log loss + ½ penalty·K·(Σ v² + Σ b²) is minimised over v and b,
+    for K classes. So with few samples the map is temperature scaling, and the unit of the logits does not matter.
+
+    Parameters
+    ----------
+    penalty, inputs
+        As for :class:`VectorScaling`.
+
+    Attributes
+    ----------
+    scale_, intercept_
+        β (1 + v) and b, one number per class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(20_000, 3))
+    >>> labels = (2 * logits + rng.gumbel(size=(20_000, 3))).argmax(axis=1)
+    >>> StructuredVectorScaling().fit(10 * logits, labels).scale_.round(1).tolist()
+    [0.2, 0.2, 0.2]
+    """
+
+    _structured = True
+
+
+class StructuredMatrixScaling(MatrixScaling):
+    """Matrix scaling around the best temperature: softmax(β (1 + M) x + b) (SMS of Berta et al. 2025).
+
+    As :class:`StructuredVectorScaling`, with a matrix M, whose entries off the diagonal have the ridge
+    off_diagonal_penalty·K (K - 1): the more of them there are, the nearer each is kept to 0.
+
+    Parameters
+    ----------
+    penalty, off_diagonal_penalty, inputs
+        As for :class:`MatrixScaling`, in these units.
+
+    Attributes
+    ----------
+    matrix_, intercept_
+        β (1 + M) and b.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(20_000, 2))
+    >>> mixed = logits @ np.array([[2.0, 0.5], [0.0, 2.0]]).T
+    >>> labels = (mixed + rng.gumbel(size=(20_000, 2))).argmax(axis=1)
+    >>> matrix = StructuredMatrixScaling().fit(logits, labels).matrix_
+    >>> (matrix[0] - matrix[1]).round(1).tolist()
+    [2.0, -1.5]
+    """
+
+    _structured = True
+
+    def __init__(self, penalty: float = 1.0, off_diagonal_penalty: float = 1.0, inputs: str = "logits") -> None:
+        super().__init__(penalty, off_diagonal_penalty, inputs)
+
+    def _prior(self, classes: int) -> tuple[Floats, Floats]:
+        identity, pull = super()._prior(classes)
+        return identity, pull * np.where(identity == 1, classes, classes * (classes - 1))
 
 
 class AffineLoss:

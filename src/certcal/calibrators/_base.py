@@ -24,7 +24,7 @@ from certcal.binning import CLOSED
 Floats = NDArray[np.float64]
 
 INPUTS = ("logits", "probabilities")  # what scores of all classes may be
-MOST_BINS = 10_000_000
+MOST_BINS, MOST_ADDED = 10_000_000, 1e9
 _LONGEST = 300  # characters of a description; parameters that need more are cut off
 _CHAINS = ("Chain", "ConfidenceChain")  # classes of earlier versions that files may still name
 
@@ -202,8 +202,10 @@ class Calibrator(ABC):
             positive(number({name: value}, name, 0.0, float("inf")), name)
         elif name == "bins" and not (type(value) is int and 1 <= value <= MOST_BINS):
             raise InputError(f"bins is {value!r}; expected a whole number from 1 to {MOST_BINS}")
-        elif name == "per_class" and value not in (0, 1):
-            raise InputError(f"per_class is {value!r}; expected true or false")
+        elif name == "smoothing":
+            number({name: value}, name, 0.0, MOST_ADDED)
+        elif name in ("per_class", "intercept") and value not in (0, 1):
+            raise InputError(f"{name} is {value!r}; expected true or false")
         elif name == "calibrator":
             raise InputError(f"{name} is {value!r}; expected a calibrator")
         return value

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
-from certcal.calibrators._base import OutcomeMap, numbers
+from certcal.calibrators._base import MOST_ADDED, OutcomeMap, number, numbers
 from certcal.calibrators.scores import Floats
-from certcal.metrics.isotonic import IsotonicFit, isotonic
+from certcal.metrics.isotonic import IsotonicFit, isotonic, pool
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +73,12 @@ class IsotonicCalibration(CurveMap, OutcomeMap):
     The map of scikit-learn's ``IsotonicRegression``, which is not needed for it, and :class:`CertifiedIsotonic` with
     tradeoff=0. On the samples it is fitted to it looks better than it is: judge it on others.
 
+    Parameters
+    ----------
+    smoothing
+        How many samples with the mean outcome are added to each flat part. The default, 0, leaves values of 0 and 1,
+        and with them infinite log losses; with any above 0 none is.
+
     Attributes
     ----------
     curve_
@@ -85,11 +91,26 @@ class IsotonicCalibration(CurveMap, OutcomeMap):
     [0.0, 0.25, 0.5, 1.0]
     """
 
+    def __init__(self, smoothing: float = 0.0) -> None:
+        self.smoothing = smoothing
+
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
+        added = number(self.get_params(), "smoothing", 0.0, MOST_ADDED)
         if w is not None:
             some = w > 0
             z, c, w = z[some], c[some], w[some]
-        self.curve_ = curve_through(isotonic(z, c.astype(np.float64), w))
+        fitted = isotonic(z, c.astype(np.float64), w)
+        self.curve_ = curve_through(_smoothed(fitted, added) if added else fitted)
+
+
+def _smoothed(fitted: IsotonicFit, added: float) -> IsotonicFit:
+    """The fit with samples of the mean outcome added to every flat part; parts that then fall are pooled again."""
+    first = fitted.blocks[:-1]
+    mass, total = np.add.reduceat(fitted.mass, first), np.add.reduceat(fitted.total, first)
+    mean = (total.sum() + 0.5) / (mass.sum() + 1)
+    again = pool(fitted.x[first], mass + added, total + added * mean)
+    value = np.repeat(again.value, np.diff(fitted.blocks))
+    return IsotonicFit(fitted.x, fitted.mass, fitted.total, value, fitted.blocks[again.blocks])
 
 
 def curve_through(fitted: IsotonicFit) -> MonotoneCurve:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,28 +11,48 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, choice, shortened
-from certcal.calibrators._affine import MatrixScaling, VectorScaling
+from certcal.calibrators._affine import (
+    MatrixScaling,
+    StructuredMatrixScaling,
+    StructuredVectorScaling,
+    VectorScaling,
+)
 from certcal.calibrators._binned import EqualMassBinning, HistogramBinning
 from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._logistic import BetaCalibration, PlattScaling
 from certcal.calibrators._protocols import ConfidenceCalibrator, ScoreCalibrator, predicted
+from certcal.calibrators._spline import QuadraticScaling, SplineScaling
 from certcal.calibrators._temperature import TemperatureScaling
+from certcal.calibrators._unchanged import Unchanged, UnchangedScores
+from certcal.calibrators._venn_abers import VennAbers
 from certcal.calibrators.scores import ScoreMap
 from certcal.predictions import Predictions
 
-_SCORES: dict[str, Any] = {"temperature": TemperatureScaling, "vector": VectorScaling, "matrix": MatrixScaling}
+_SCORES: dict[str, Any] = {
+    "none": UnchangedScores,
+    "temperature": TemperatureScaling,
+    "vector": VectorScaling,
+    "svs": StructuredVectorScaling,
+    "sms": StructuredMatrixScaling,
+    "matrix": MatrixScaling,
+}
 _CONFIDENCES: dict[str, Any] = {
+    "none": Unchanged,
+    "temperature": partial(PlattScaling, "outcomes", intercept=False),
     "platt": PlattScaling,
     "beta": BetaCalibration,
+    "quadratic": QuadraticScaling,
+    "spline": SplineScaling,
     "isotonic": IsotonicCalibration,
+    "venn-abers": VennAbers,
     "histogram": HistogramBinning,
     "equal-mass": EqualMassBinning,
 }
 # Kinds of predictions with one number per sample, in words.
 _ONE_NUMBER = {"confidence": "confidences only", "score": "binary scores"}
-# Maps of the scores of all classes, and maps of one confidence.
+# Maps of the scores of all classes, and maps of one confidence. Those that are both go by what there is.
 SCORE_METHODS, CONFIDENCE_METHODS = tuple(_SCORES), tuple(_CONFIDENCES)
-METHODS = (*SCORE_METHODS, *CONFIDENCE_METHODS)
+METHODS = tuple(dict.fromkeys((*SCORE_METHODS, *CONFIDENCE_METHODS)))
 BINNED = ("histogram", "equal-mass")
 
 
@@ -56,12 +77,12 @@ def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: i
     predictions
         Logits, probabilities or confidences with what was true.
     method
-        "temperature", "vector" or "matrix" for scores of all classes; "platt", "beta", "isotonic", "histogram" or
-        "equal-mass" for one confidence, which for scores of all classes is that of the predicted class: predictions
-        stay, and the other classes get no probabilities (:class:`certcal.calibrators.TopLabel` gives them some, and may
-        then change which is largest). Or a calibrator of one's own, of which a copy is fitted:
-        :class:`ScoreCalibrator` or :class:`ConfidenceCalibrator`. Default: "temperature", or "platt" where there are
-        only confidences.
+        "none" or "temperature"; "vector", "svs", "sms" or "matrix" for scores of all classes; "platt", "beta",
+        "quadratic", "spline", "isotonic", "venn-abers", "histogram" or "equal-mass" for one confidence, which for
+        scores of all classes is that of the predicted class: predictions stay, and the other classes get no
+        probabilities (:class:`certcal.calibrators.TopLabel` gives them some, and may then change which is largest). Or
+        a calibrator of one's own, of which a copy is fitted: :class:`ScoreCalibrator` or
+        :class:`ConfidenceCalibrator`. Default: "temperature", or "platt" where there are only confidences.
     map_bins
         Bins of the maps "histogram" and "equal-mass"; None for their default.
 
@@ -73,7 +94,7 @@ def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: i
     """
     given = default_method(predictions) if method is None else method
     _refuse_bins(given, map_bins)
-    if isinstance(given, str) and given in SCORE_METHODS and predictions.probabilities is None:
+    if isinstance(given, str) and takes_scores(given, predictions.kind) and predictions.probabilities is None:
         raise InputError(
             f"{given} needs logits or probabilities of all classes, and there is one number per sample",
             argument="method",
@@ -95,10 +116,18 @@ def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: i
     return made
 
 
+def takes_scores(method: Any, kind: str) -> bool:
+    """Whether a map, or the one that is called so, takes the scores of all classes of predictions of a kind."""
+    if isinstance(method, str):
+        return method in SCORE_METHODS and (kind not in _ONE_NUMBER or method not in CONFIDENCE_METHODS)
+    return isinstance(method, ScoreCalibrator)
+
+
 @names_wrong_types
 def named_calibrator(name: str, kind: str = "probabilities", map_bins: int | None = None) -> Any:
     """The calibrator that goes by a name, not fitted; of all classes, for scores of a kind."""
-    if choice(name, METHODS, "method") in SCORE_METHODS:
+    choice(name, METHODS, "method")
+    if takes_scores(name, kind):
         return _SCORES[name](inputs=kind)
     _refuse_bins(name, map_bins)
     return _CONFIDENCES[name](**({} if map_bins is None else {"bins": map_bins}))

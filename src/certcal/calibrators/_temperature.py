@@ -72,7 +72,7 @@ class TemperatureScaling(ScoreMap):
     ----------
     inputs
         What the scores are: "logits", or "probabilities", whose logarithms are then the logits (a probability of 0
-        counts as 1.2e-38, the smallest normal number of float32). Never guessed from the values.
+        counts as half the least positive one of the fit). Never guessed from the values.
 
     Examples
     --------
@@ -89,10 +89,10 @@ class TemperatureScaling(ScoreMap):
         self.inputs = inputs
 
     def _fit(self, x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> None:
-        self.temperature_ = 1 / best_inverse(as_logits(x, self.inputs), y, w)
+        self.temperature_ = 1 / best_inverse(as_logits(x, self.inputs, self.floor_), y, w)
 
     def _probabilities(self, x: NDArray[Any]) -> Floats:
-        x = as_logits(x, self.inputs)
+        x = as_logits(x, self.inputs, self.floor_)
         with np.errstate(over="ignore"):  # logits of 1e308 and -1e308: a probability of 0
             p = softmax((x - x.max(axis=1, keepdims=True).astype(np.float64)) / self.temperature_)
         return np.maximum(p, LEAST, out=p)

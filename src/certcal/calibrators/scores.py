@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, choice, logit_matrix, probability_matrix, same_length, shortened, weights
 from certcal._base.checks import labels as check_labels
-from certcal.calibrators._base import INPUTS, Calibrator, Floats
+from certcal.calibrators._base import INPUTS, Calibrator, Floats, number
 
 LEAST = float(np.finfo(np.float32).tiny)  # what a probability of 0 counts as, and the least that scaling makes
 MOST_CLASSES = 10_000_000
@@ -29,6 +29,8 @@ class ScoreMap(Calibrator):
     inputs: Any
     classes_: NDArray[Any]
     """What the columns stand for: 0, 1, … up to the last class, or the labels of the fit, sorted."""
+    floor_: float = LEAST
+    """What a probability of 0 counts as: see :func:`least_probability`."""
     _keeps_predictions: ClassVar[bool] = False
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -48,6 +50,7 @@ class ScoreMap(Calibrator):
         if self.inputs == "logits":
             refuse_probabilities(x)
         labels, weight, classes = check_labelled(x, y, sample_weight)
+        self.floor_ = least_probability(x) if self.inputs == "probabilities" else LEAST
         self._fit(x, labels, weight)
         self.classes_ = classes
         return self
@@ -98,12 +101,15 @@ class ScoreMap(Calibrator):
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; the labels too, where they are not the numbers of the columns."""
         document, labels = super().to_dict(), getattr(self, "classes_", np.empty(0)).tolist()
+        if self.floor_ != LEAST:
+            document["fitted"]["floor"] = self.floor_
         if labels != list(range(len(labels))):
             document["fitted"]["labels"] = labels
         return document
 
     def _take_over(self, state: Mapping[str, Any]) -> None:
         super()._take_over(state)
+        self.floor_ = number({"floor": LEAST, **state}, "floor", LEAST, 0.5)
         if "labels" not in state:
             return
         given, count = state["labels"], self.classes_.size
@@ -121,9 +127,16 @@ def read_scores(scores: Any, inputs: str, name: str = "scores") -> NDArray[Any]:
     return probability_matrix(scores, name, "inputs='logits'")
 
 
-def as_logits(scores: NDArray[Any], inputs: str) -> NDArray[Any]:
-    """Checked scores as logits: logarithms of probabilities, of which 0 counts as 1.2e-38."""
-    return scores if inputs == "logits" else np.log(np.maximum(scores.astype(np.float64), LEAST))
+def least_probability(p: NDArray[Any]) -> float:
+    """What a probability of 0 counts as: half the least positive one, since votes have steps; at least 1.2e-38."""
+    if p.all():
+        return LEAST
+    return max(LEAST, float(p[p > 0].min()) / 2)
+
+
+def as_logits(scores: NDArray[Any], inputs: str, floor: float = LEAST) -> NDArray[Any]:
+    """Checked scores as logits: logarithms of probabilities, of which none counts as less than ``floor``."""
+    return scores if inputs == "logits" else np.log(np.maximum(scores.astype(np.float64), floor))
 
 
 def as_probabilities(scores: NDArray[Any], inputs: str) -> tuple[Floats, NDArray[np.int64]]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
-from certcal.calibrators import SCORE_METHODS, ScoreCalibrator, TopLabel, fit_predictions, mapped, named_calibrator
+from certcal.calibrators import TopLabel, fit_predictions, mapped, named_calibrator, takes_scores
 from certcal.metrics import measure
 from certcal.predictions import Predictions
 
@@ -51,7 +51,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator
         A classifier with ``predict_proba``, or with ``decision_function``, whose values then count as logits.
     calibrator
-        A name ("platt", "beta", "isotonic", "histogram", "equal-mass", "temperature", "vector", "matrix") or a
+        A name, as for :func:`certcal.calibrators.fit_predictions`, or a
         calibrator, also one's own; a copy is fitted. A map of confidences maps the probability of the second class of
         two; of several classes, that of the predicted one (:class:`~certcal.calibrators.TopLabel`). Default: "platt"
         for two classes, "temperature" for more. Isotonic regression and binning make probabilities of 0 and 1, and
@@ -162,9 +162,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         given, several = self.calibrator, self.classes_.size > 2
         if given is None:
             return "temperature" if several else "platt"
-        if _is_of_scores(given) or not several:
+        if takes_scores(given, "probabilities") or not several:
             return given
-        return TopLabel(named_calibrator(given) if isinstance(given, str) else given, inputs="probabilities")
+        return TopLabel(
+            named_calibrator(given, "confidence") if isinstance(given, str) else given, inputs="probabilities"
+        )
 
     def _read_scores(self, raw: Any, method: str, calibrator: Any, codes: Any, weight: Any) -> Predictions:
         """Scores of the classifier as the calibrator takes them."""
@@ -177,7 +179,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         make = Predictions.from_logits if method == "decision_function" else Predictions.from_probabilities
         found = make(scores, codes, weight)
         assert found.probabilities is not None
-        if not _is_of_scores(calibrator):
+        if not takes_scores(calibrator, "score" if k == 2 else found.kind):
             return Predictions.from_scores(found.probabilities[:, 1].clip(0.0, 1.0), codes, weight)
         wanted = getattr(calibrator, "inputs", found.kind)
         if wanted == found.kind:
@@ -200,12 +202,6 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.input_tags.sparse, tags.input_tags.allow_nan = inner.input_tags.sparse, inner.input_tags.allow_nan
         return tags
-
-
-def _is_of_scores(calibrator: Any) -> bool:
-    """Whether a calibrator, or the one that is called so, takes the scores of all classes."""
-    named = isinstance(calibrator, str)
-    return calibrator in SCORE_METHODS if named else isinstance(calibrator, ScoreCalibrator)
 
 
 def _codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

@@ -28,7 +28,6 @@ from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, defaults_of, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.calibrators import (
-    SCORE_METHODS,
     Calibrator,
     FittedOn,
     Saved,
@@ -37,6 +36,7 @@ from certcal.calibrators import (
     fit_predictions,
     recalibrated,
     split_positions,
+    takes_scores,
 )
 from certcal.claims import Frozen, in_full
 from certcal.data import (
@@ -307,7 +307,22 @@ def recalibrate(
     skip: int | None = None,
     columns: Mapping[str, Any] | None = None,
     method: Annotated[
-        Literal["beta", "equal-mass", "histogram", "isotonic", "matrix", "platt", "temperature", "vector"]
+        Literal[
+            "none",
+            "temperature",
+            "platt",
+            "beta",
+            "quadratic",
+            "spline",
+            "isotonic",
+            "venn-abers",
+            "histogram",
+            "equal-mass",
+            "vector",
+            "svs",
+            "sms",
+            "matrix",
+        ]
         | Calibrator
         | None,
         Option(metavar="METHOD"),
@@ -356,9 +371,9 @@ def recalibrate(
     columns
         The same, as a dictionary, with confidence and the roles of intervals: lower, upper, certified, radius, sample.
     method
-        Calibrator: isotonic, temperature or beta for certified samples; for predictions also platt, histogram,
-        equal-mass, vector or matrix. Default: isotonic for certified samples, temperature for logits and
-        probabilities, platt for confidences.
+        Calibrator: isotonic, temperature or beta for certified samples; for predictions also none, platt, quadratic,
+        spline, venn-abers, histogram or equal-mass of one confidence, and vector, svs, sms or matrix of all classes.
+        Default: isotonic for certified samples, temperature for logits and probabilities, platt for confidences.
 
         Or a calibrator of one's own, of which a copy is fitted: see
         :class:`~certcal.calibrators.ConfidenceCalibrator`, :class:`~certcal.calibrators.ScoreCalibrator` and
@@ -428,10 +443,8 @@ def has_figure(data: Any, columns: Mapping[str, Any] | None, **options: Any) -> 
     asked = settings_of(recalibrate, RecalibrateSettings, **options)
     if source_of(data, columns, asked, defaults_of(recalibrate)).kind != "predictions":
         return True
-    method = asked.method
-    if method is None:
-        method = default_method(resolve_columns(open_table(data).columns, columns))
-    return method not in SCORE_METHODS
+    layout = resolve_columns(open_table(data).columns, columns)
+    return not takes_scores(default_method(layout) if asked.method is None else asked.method, layout.kind)
 
 
 def _of_predictions(

@@ -1,0 +1,79 @@
+"""No map, as a map: what is used where none helps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal.calibrators._base import OutcomeMap
+from certcal.calibrators._logistic import NEAREST, LogisticMap, inside
+from certcal.calibrators.scores import LEAST, Floats, ScoreMap, as_probabilities, class_count
+
+
+class Unchanged(LogisticMap, OutcomeMap):
+    """g(z) = z, but that 0 and 1 are pulled in, so that no log loss is infinite.
+
+    Attributes
+    ----------
+    nearest_
+        As for :class:`PlattScaling`; where the fit has no scores of 0 or 1 only those are moved, and by next to
+        nothing.
+
+    Examples
+    --------
+    >>> Unchanged().fit([0, 0.25, 0.75, 1], [0, 0, 1, 1]).transform([0, 0.5, 1]).tolist()
+    [0.125, 0.5, 0.875]
+    """
+
+    _limits: ClassVar = {}
+
+    def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
+        self._pull_in(z)
+
+    def _apply(self, values: Floats) -> Floats:
+        return inside(values) if self.nearest_ == NEAREST else np.clip(values, self.nearest_, 1 - self.nearest_)
+
+    def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        return self._apply(lower), self._apply(upper)
+
+    def _state(self) -> dict[str, Any] | None:
+        return {"nearest": self.nearest_} if "nearest_" in vars(self) else None
+
+
+class UnchangedScores(ScoreMap):
+    """The given probabilities, or the softmax of the given logits; 0 is raised as by :class:`TemperatureScaling`.
+
+    Parameters
+    ----------
+    inputs
+        What the scores are: "logits" or "probabilities".
+
+    Examples
+    --------
+    >>> UnchangedScores("probabilities").fit([[0.2, 0.8], [0.4, 0.6]], [1, 0]).predict_proba([[0.3, 0.7]]).tolist()
+    [[0.3, 0.7]]
+    """
+
+    _keeps_predictions = True
+
+    def __init__(self, inputs: str = "logits") -> None:
+        self.inputs = inputs
+
+    def _fit(self, x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> None:
+        pass
+
+    def _probabilities(self, x: NDArray[Any]) -> Floats:
+        p = as_probabilities(x, self.inputs)[0]
+        if self.floor_ > LEAST:
+            p = np.maximum(p, self.floor_)
+            p /= p.sum(axis=1, keepdims=True)
+        return np.maximum(p, LEAST, out=p)
+
+    def _state(self) -> dict[str, Any] | None:
+        return {"classes": int(self.classes_.size)} if hasattr(self, "classes_") else None
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.classes_ = np.arange(class_count(state), dtype=np.int64)
