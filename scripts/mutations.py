@@ -1118,6 +1118,27 @@ MUTATIONS = (
         "tests/bounds/test_difference.py::test_the_ends_are_where_the_least_capital_reaches_two_over_delta",
     ),
     mutation(
+        "changes: a bin whose sign is unclear has the sign that is seen",
+        "metrics/differences.py",
+        "np.sign(other[places])[np.searchsorted((places[1:] + places[:-1]) / 2, np.arange(size))]",
+        "np.sign(other)",
+        "tests/metrics/test_differences.py::test_the_interval_of_a_change_of_the_binned_error_covers_that_of_the_population",
+    ),
+    mutation(
+        "changes: sizes of unclear gaps are no larger than their means",
+        "metrics/differences.py",
+        "_norm_quantile(own, np.concatenate((np.zeros(size, np.bool_), free)), q)",
+        "0.0",
+        "tests/metrics/test_differences.py::test_the_interval_of_a_change_of_the_binned_error_covers_that_of_the_population",
+    ),
+    mutation(
+        "changes: what two answers share is left out of the noise of their difference",
+        "metrics/differences.py",
+        "np.where(both != 0, both * shared, np.abs(shared))",
+        "np.where(both != 0, both * shared, 0 * shared)",
+        "tests/metrics/test_differences.py::test_ends_of_a_change_are_those_of_terms_bin_by_bin",
+    ),
+    mutation(
         "difference: all of delta for each end",
         "bounds/_difference.py",
         'level = failure_probability(delta, "delta") / 2',

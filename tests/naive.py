@@ -486,6 +486,92 @@ def classified(draw: st.DrawFn, most: int = 30, classes: int = 6) -> tuple[Any, 
     return p.astype(draw(st.sampled_from(DTYPES))), y, w
 
 
+# --------------------------------------------------------------------------------------------- change of a binned error
+
+
+def change_of_binned_error(
+    old: Sequence[float], new: Sequence[float], outcomes: Sequence[int], weights: Sequence[float], bins: int, q: float
+) -> tuple[float, float]:
+    """Ends of the new binned error minus the old one of the same samples, by bins as keys and pairs of terms."""
+    total = sum(weights)
+    values: list[dict[tuple[str, int], float]] = []  # what each sample adds to the gap of each of its two bins
+    calm: dict[tuple[str, int], float] = {}
+    for x, z, y, w in zip(old, new, outcomes, weights, strict=True):
+        keys = (("old", min(int(x * bins), bins - 1)), x), (("new", min(int(z * bins), bins - 1)), z)
+        values.append({key: y - score for key, score in keys})
+        for key, score in keys:
+            calm[key] = calm.get(key, 0.0) + (w / total) ** 2 * score * (1 - score)
+    keys = [(side, k) for side in ("old", "new") for k in sorted({k for _, k in calm})]
+    gap = {key: sum(w / total * each.get(key, 0.0) for each, w in zip(values, weights, strict=True)) for key in keys}
+
+    def covariance(one: tuple[str, int], other: tuple[str, int]) -> float:
+        found = 0.0
+        for each, w in zip(values, weights, strict=True):
+            found += (w / total) ** 2 * (each.get(one, 0.0) - gap[one]) * (each.get(other, 0.0) - gap[other])
+        return max(found, calm.get(one, 0.0)) if one == other else found
+
+    noise = {(one, other): covariance(one, other) for one in keys for other in keys}
+    return -_most_above(gap, noise, "old", "new", q), _most_above(gap, noise, "new", "old", q)
+
+
+def _most_above(gap: Any, noise: Any, a: str, b: str, q: float) -> float:
+    """The upper end of the error of a minus that of b: bin by bin, what moves the middle and which terms are left."""
+    every = sorted({k for _, k in gap})
+    deviation = {key: math.sqrt(max(noise[key, key], 0.0)) for key in gap}
+    clear = [k for k in every if abs(gap[b, k]) > 2.5 * deviation[b, k]]
+
+    def sign(value: float, spread: float) -> float:
+        return math.copysign(1, value) if abs(value) > 2.5 * spread else 0.0
+
+    def end(by_neighbours: bool) -> list[float]:
+        # Terms are (sign or 0 if unknown, factors of the gaps' noise); sizes are bins of b that enter by |noise|.
+        terms: list[tuple[float, dict[tuple[str, int], float]]] = []
+        sizes: list[int] = []
+        middle = 0.0
+        for k in every:
+            apart = gap[a, k] - gap[b, k]
+            square = noise[(a, k), (a, k)] + noise[(b, k), (b, k)] - 2 * noise[(a, k), (b, k)]
+            spread = math.sqrt(max(square, 0.0))
+            if k not in clear and abs(apart) + spread < deviation[b, k]:
+                middle += abs(apart)
+                terms.append((-sign(apart, spread), {(a, k): 1.0, (b, k): -1.0}))
+                continue
+            middle += abs(gap[a, k])
+            terms.append((-sign(gap[a, k], deviation[a, k]), {(a, k): 1.0}))
+            if k in clear or by_neighbours:
+                nearest = min(clear, key=lambda other: (abs(every.index(other) - every.index(k)), other))
+                own = math.copysign(1, gap[b, nearest])
+                middle -= own * gap[b, k]
+                terms.append((own, {(b, k): 1.0}))
+            else:
+                middle -= abs(gap[b, k])
+                sizes += [k] if deviation[b, k] > 0 else []
+
+        def shared(one: Any, other: Any) -> float:
+            found = sum(x * y * noise[p, r] for p, x in one[1].items() for r, y in other[1].items())
+            return one[0] * other[0] * found if one[0] and other[0] else abs(found)
+
+        linear = sum(shared(one, other) for one in terms for other in terms)
+        unknown = [(0.0, {(b, k): 1.0}) for k in sizes]
+        ends = [middle + q * math.sqrt(sum(shared(one, other) for one in terms + unknown for other in terms + unknown))]
+        variance, third, mean = max(linear, 0.0), 0.0, 0.0
+        for k in sizes:
+            own = deviation[b, k]
+            mean += math.sqrt(2 / math.pi) * own
+            slope = sum(shared(one, (0.0, {(b, k): 1.0})) for one in terms) / own**2
+            third += own**3 * (math.sqrt(2 / math.pi) * 3 * slope**2 + math.sqrt(2 / math.pi) * (4 / math.pi - 1))
+            for other in sizes:
+                theirs = deviation[b, other]
+                rho = max(-1.0, min(1.0, noise[(b, k), (b, other)] / (own * theirs))) if other != k else 1.0
+                variance += own * theirs * 2 / math.pi * (math.sqrt(1 - rho**2) + rho * math.asin(rho) - 1)
+        skew = third / variance**1.5 if variance > 0 else 0.0
+        longer = q + (q**2 - 1) * skew / 6 - (2 * q**3 - 5 * q) * skew**2 / 36
+        return [*ends, middle + mean + longer * math.sqrt(variance)]
+
+    found = max(end(by_neighbours=False))
+    return min(found, end(by_neighbours=True)[0]) if clear else found
+
+
 # -------------------------------------------------------------------------------------------------------------- boxes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,17 +12,21 @@ from hypothesis import strategies as st
 
 from certcal import Predictions
 from certcal.claims import Estimate, Interval
-from certcal.metrics import METRICS, auroc
+from certcal.metrics import METRICS, auroc, measure
 from certcal.metrics.differences import (
     JOINT,
     PAIRED,
+    PAIRED_BINS,
     UNPAIRED,
     contributions,
     difference_interval,
     joint_interval,
     joint_level,
+    paired_ece_interval,
+    score_change,
 )
 from certcal.verbs.changes import answers
+from tests import naive
 
 LEVEL = 0.95
 BRIER, NLL = (METRICS[name] for name in ("top_label_brier_score", "top_label_nll"))
@@ -136,17 +141,113 @@ def test_the_difference_of_two_intervals_holds_every_difference_of_their_numbers
     assert found.upper >= (c + place * (d - c)) - (a + other * (b - a)) - 1e-12
 
 
-@pytest.mark.parametrize("miscalibration", [0.0, 0.03, 0.15])
-def test_the_interval_of_a_difference_of_calibration_errors_covers_near_zero_and_far(miscalibration):
-    rng, n, covered, times = np.random.default_rng(2), 500, 0, 80
+def logistic(slope, shift=0.0):
+    return lambda z: 1 / (1 + np.exp(-(slope * np.log(z / (1 - z)) + shift)))
+
+
+# P(y = 1 | z) = z for z = place + width × Beta(2, 4), and two scores as functions of z.
+CHANGES = {
+    "a map that works": (0.0, 1.0, lambda z: z**1.255, lambda z: z),
+    "a map that works but below": (0.0, 1.0, lambda z: z**2, lambda z: np.where(z < 0.2, z / 3, z)),
+    "one bin": (0.0, 0.06, lambda z: 1.5 * z, lambda z: z),
+    "nearly the same": (0.0, 1.0, logistic(1.4), logistic(1.42, 0.01)),
+    "both calibrated": (0.0, 1.0, lambda z: z, lambda z: np.clip(z + 0.002 * np.sin(40 * z), 0, 1)),
+    "too high and too low": (0.0, 1.0, lambda z: np.clip(z + 0.02, 0, 1), lambda z: np.clip(z - 0.02, 0, 1)),
+    "too timid and too extreme": (0.0, 1.0, logistic(0.8), logistic(1.25)),
+}
+
+
+def binned_error(z, residual, bins):
+    where = np.minimum((z * bins).astype(int), bins - 1)
+    return np.abs(np.bincount(where, residual, bins)).sum() / z.size
+
+
+def covered_changes(regime, n, times=100, bins=15):
+    """Shares of intervals that contain the change of the population, and that leave out 0; and their mean width."""
+    place, width, old, new = CHANGES[regime]
+    rng = np.random.default_rng(5)
+    z = place + width * rng.beta(2, 4, 400_000)
+    target = binned_error(new(z), z - new(z), bins) - binned_error(old(z), z - old(z), bins)
+    found = []
     for _ in range(times):
-        z = rng.uniform(0.2, 0.8, n)
-        y = (rng.random(n) < z).astype(int)
-        old, new = Predictions.from_confidence(z, y), Predictions.from_confidence(z + miscalibration, y)
-        row = answers(old, new, ("old", "new"), metrics="ece", bins=10)["ece"]
-        assert row.interval.method == JOINT
-        covered += row.interval.lower <= miscalibration <= row.interval.upper  # old is calibrated
-    assert covered / times >= LEVEL - 0.02
+        z = place + width * rng.beta(2, 4, n)
+        y = (rng.random(n) < z).astype(np.uint8)
+        sides = [Predictions.from_scores(each(z), y) for each in (old, new)]
+        found.append(paired_ece_interval(*sides, LEVEL, bins=bins))
+    inside = np.mean([each.lower <= target <= each.upper for each in found])
+    decided = np.mean([each.lower > 0 or each.upper < 0 for each in found])
+    return inside, decided, np.mean([each.upper - each.lower for each in found])
+
+
+@pytest.mark.parametrize("regime", CHANGES)
+def test_the_interval_of_a_change_of_the_binned_error_covers_that_of_the_population(regime):
+    inside, _, width = covered_changes(regime, 2_000, bins=50 if regime == "a map that works but below" else 15)
+    assert inside >= LEVEL - 0.01
+    if regime == "nearly the same":
+        assert width < 0.03  # 0.12 by two intervals
+
+
+def test_pairing_decides_more_often_that_a_map_works_than_two_intervals_do():
+    _, paired, _ = covered_changes("a map that works", 2_000)
+    rng, joint = np.random.default_rng(5), 0
+    for _ in range(60):
+        z = rng.beta(2, 4, 2_000)
+        y = (rng.random(2_000) < z).astype(np.uint8)
+        sides = [
+            measure(Predictions.from_scores(each, y), metrics="ece", bootstrap=100, level=joint_level(LEVEL))["ece"]
+            for each in (z**1.255, z)
+        ]
+        joint += joint_interval(*sides).upper < 0
+    assert paired > joint / 60 + 0.1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("regime", CHANGES)
+def test_ends_of_a_change_are_those_of_terms_bin_by_bin(regime, weighted):
+    place, width, old, new = CHANGES[regime]
+    rng = np.random.default_rng(1)
+    for n, bins in ((40, 4), (150, 7)):
+        z = place + width * rng.beta(2, 4, n)
+        y = (rng.random(n) < z**1.5).astype(np.uint8)
+        w = rng.choice([0.5, 1.0, 3.0], n) if weighted else np.ones(n)
+        sides = [Predictions.from_scores(each(z), y, w if weighted else None) for each in (old, new)]
+        found = paired_ece_interval(*sides, LEVEL, bins=bins)
+        exact = naive.change_of_binned_error(old(z), new(z), y, w, bins, NormalDist().inv_cdf((1 + LEVEL) / 2))
+        assert (found.lower, found.upper) == pytest.approx((max(exact[0], -1), min(exact[1], 1)), abs=1e-9)
+
+
+def test_a_change_has_the_interval_of_its_bins_where_rows_are_the_same():
+    rng = np.random.default_rng(2)
+    z = rng.uniform(0.2, 0.8, 800)
+    y = (rng.random(800) < z).astype(int)
+    sides = [Predictions.from_scores(each, y) for each in (z + 0.2, z)]
+    found = answers(*sides, ("old", "new"), bins=[10, 3000], metrics=["ece", "equal_mass_ece"])
+    methods = {(row.name, row.new.settings["bins"]): row.interval.method for row in found.rows}
+    assert methods["ece", 10] == methods["equal_mass_ece", 10] == PAIRED_BINS
+    row = next(row for row in found.rows if row.name == "equal_mass_ece")
+    exact = paired_ece_interval(*sides, LEVEL, bins=10, mass=True)
+    assert (row.interval, row.interval.upper < 0) == (exact, True)
+    assert paired_ece_interval(*sides, LEVEL, bins=3000) is None  # too many to hold their covariances in memory
+    assert methods["ece", 3000] == JOINT
+    assert paired_ece_interval(sides[0], sides[0]).lower <= 0 <= paired_ece_interval(sides[0], sides[0]).upper
+
+
+def test_which_is_better_is_said_by_the_log_loss_and_by_the_brier_score_where_a_score_is_certain():
+    rng = np.random.default_rng(4)
+    z = rng.uniform(0.1, 0.9, 1_000)
+    y = (rng.random(1_000) < z).astype(int)
+    sharp = np.where((z < 0.15) & (y == 0), 0.0, z)
+    for make, names in (
+        (Predictions.from_scores, ("nll", "brier_score")),
+        (Predictions.from_confidence, ("top_label_nll", "top_label_brier_score")),
+    ):
+        for after, name in zip((z, sharp), names, strict=True):
+            sides = make(z**1.5, y), make(after, y)
+            old, new, spread = score_change(*sides, LEVEL, paired=True)
+            assert (old.name, new.name, spread.method) == (name, name, PAIRED)
+            assert spread.lower <= float(new.value) - float(old.value) <= spread.upper < 0
+            assert spread == answers(*sides, ("old", "new"), metrics=name)[name].interval
+            assert score_change(*sides, LEVEL, paired=False)[2].method == UNPAIRED
 
 
 def test_two_scores_for_the_same_samples_share_what_depends_on_outcomes_alone():
