@@ -239,7 +239,7 @@ def test_groups_of_a_table_read_in_pieces_come_in_natural_order(certcal_command,
 
 def test_too_many_groups_for_a_table_read_in_pieces_are_refused(certcal_command, tmp_path):
     path = tmp_path / "users.csv"
-    path.write_text("conf,correct,user\n" + "".join(f"0.5,1,{k}\n" for k in range(101)))
+    path.write_text("conf,correct,user\n" + "".join(f"0.5,1,a{k}\n" for k in range(101)))
     ran = certcal_command("measure", path, "--memory", "1", "--by", "user")
     assert ran.code == 2
     assert "there are more than 100 groups" in ran.err

@@ -591,7 +591,7 @@ def test_rows_are_counted_across_pieces(tmp_path):
 
 def test_too_many_groups_and_missing_group_columns_are_refused(tmp_path):
     path = tmp_path / "groups.csv"
-    path.write_text("conf,correct,id\n" + "".join(f"0.5,1,{i}\n" for i in range(1001)))
+    path.write_text("conf,correct,id\n" + "".join(f"0.5,1,a{i}\n" for i in range(1001)))
     with pytest.raises(InputError, match=r"column 'id' has more than 1000 distinct values; choose another column"):
         load_table(path, by="id")
     with pytest.raises(InputError, match=r"by: there is no column 'ids'; did you mean 'id'\?"):

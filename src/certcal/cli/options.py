@@ -289,7 +289,7 @@ def column_options(
     """Options that name columns of a table."""
     phrases = {role: (texts or {}).get(role, ROLES[role.removesuffix("_column")].help) for role in roles}
     if by is not None:
-        phrases["by"] = f"Also {by.lower()} each group of this column."
+        phrases["by"] = f"Also {by.lower()} each group of this column, or of a crossing (product*channel); repeatable."
     return options(
         *(
             option(
@@ -297,10 +297,15 @@ def column_options(
                 f"--{role.replace('_', '-')}",
                 help=text,
                 **_ROLE_OPTIONS.get(role, {"metavar": "COLUMN", "shell_complete": complete_columns}),
+                **({"multiple": True, "callback": _one_or_several} if role == "by" else {}),
             )
             for role, text in phrases.items()
         )
     )
+
+
+def _one_or_several(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
+    return values if len(values) > 1 else next(iter(values), None)
 
 
 def model_options(verb: Callable[..., Any], section: str, *, required: bool = True) -> Callable[[Decorated], Decorated]:

@@ -24,12 +24,13 @@ from certcal.data.columns import (
 )
 from certcal.data.features import Features, is_table, read_features
 from certcal.data.formats import OpenTable, TableColumn, existing, local_file, open_table, physical_memory
+from certcal.data.grouping import GroupingColumns, PredictionGroup
 from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, Parts, Rows, Split, blocks, hash_rows
 from certcal.data.intervals import IntervalTable, read_intervals
 from certcal.data.layout import is_study, log_columns, resolve_columns, resolve_interval_columns, table_kind
 from certcal.data.opening import DataSettings, OpenedInputs, open_inputs, read_inputs, read_split
-from certcal.data.pieces import DoesNotFit, fingerprint_of, natural_order
+from certcal.data.pieces import DoesNotFit, fingerprint_of
 from certcal.data.predictions import (
     LoadedScores,
     LoadedTable,
@@ -64,8 +65,8 @@ from certcal.data.sources import (
     Table,
     Values,
     about_predictions,
-    column_name,
     columns_read,
+    grouping_names,
     predictions_of,
     size_text,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "Estimator",
     "Features",
     "FrameLike",
+    "GroupingColumns",
     "Inputs",
     "IntervalOrigin",
     "IntervalTable",
@@ -102,6 +104,7 @@ __all__ = [
     "Parts",
     "PartsMissingError",
     "PredictionData",
+    "PredictionGroup",
     "PredictionSource",
     "PredictionStream",
     "PredictionVerb",
@@ -113,7 +116,6 @@ __all__ = [
     "about_predictions",
     "blocks",
     "by_role",
-    "column_name",
     "columns_as_bytes",
     "columns_as_table",
     "columns_read",
@@ -125,6 +127,7 @@ __all__ = [
     "fashion_mnist",
     "find_families",
     "fingerprint_of",
+    "grouping_names",
     "hash_rows",
     "intervals_as_parquet",
     "is_study",
@@ -133,7 +136,6 @@ __all__ = [
     "load_table",
     "local_file",
     "log_columns",
-    "natural_order",
     "open_inputs",
     "open_table",
     "other_columns",

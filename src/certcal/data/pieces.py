@@ -16,6 +16,7 @@ from certcal._base.checks import InputError
 from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, OpenTable
 
 if TYPE_CHECKING:
+    from certcal.data.grouping import Groupings
     from certcal.data.reading import CellReader
     from certcal.data.schema import Layout
     from certcal.data.values import Batch
@@ -69,12 +70,12 @@ class Groups:
     def __init__(self, column: str | None) -> None:
         from certcal.data.values import Codes
 
-        self.column = column
+        self.columns = () if column is None else (column,)
         self.codes = Codes(missing=MISSING_GROUP, limit=MAX_GROUPS)
 
     def add(self, batch: Batch) -> Arrays:
         """The codes of a batch under the name "group", when there is a column."""
-        return {} if self.column is None else {"group": self.codes.add(batch[self.column])}
+        return {"group": self.codes.add(batch[self.columns[0]])} if self.columns else {}
 
     def in_order(self, codes: NDArray[np.int64] | None) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:
         """The names in natural order, and the codes of the rows in that order."""
@@ -92,7 +93,7 @@ def pieces(
     *,
     width: int = 1,
     size: int | None = None,
-    groups: Groups | None = None,
+    groups: Groups | Groupings | None = None,
     reader: CellReader | None = None,
     keep: Callable[[Batch], NDArray[np.bool_] | None] = lambda batch: None,
 ) -> Iterator[Arrays]:
@@ -105,7 +106,7 @@ def pieces(
     from certcal.data.values import Batch
 
     most = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // width)) if size is None else size
-    wanted = (*layout.columns, *(() if groups is None or groups.column is None else (groups.column,)))
+    wanted = (*layout.columns, *(() if groups is None else groups.columns))
     first_row = 0
     with in_file(table.path):
         for rows in table.chunks(wanted, most, numbers=layout.numbers):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError, shortened
 from certcal._base.outcomes import TwoOutcomes, outcome
 from certcal.data.formats import OpenTable, check_memory, open_table, physical_memory
+from certcal.data.grouping import GroupingColumns, Groupings, PredictionGroup
 from certcal.data.layout import Labels, Overrides, resolve_columns
-from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, natural_order, pieces
+from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces
 from certcal.data.reading import CellReader, Reading
-from certcal.data.schema import Layout, Resolver
+from certcal.data.schema import Layout
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -34,37 +35,52 @@ class LoadedTable:
     path: Path
     layout: Layout
     predictions: Predictions
-    group_names: tuple[str, ...] = ()  # distinct values of the group column, in natural order
-    group_codes: NDArray[np.int64] | None = None  # the place of each sample's among them
     rows: NDArray[np.int64] | None = None  # where the samples stand in the file, if rows were left out
+    groupings: tuple[GroupingColumns, ...] = ()  # what they are grouped by
+    groups: tuple[PredictionGroup, ...] = ()
 
-    def groups(self) -> Iterator[tuple[str, Predictions]]:
-        """Each group's name and predictions."""
-        if self.group_codes is not None:
-            for code, name in enumerate(self.group_names):
-                yield name, self.predictions.select(self.group_codes == code)
+    @property
+    def group_of_each(self) -> NDArray[Any] | None:
+        """The name of each sample's group, where each is in one."""
+        if len(self.groupings) != 1:
+            return None
+        found = np.empty(len(self.predictions), object)
+        for group in self.groups:
+            found[group.rows] = group.name
+        return found.astype(str)
 
 
-def split_by(predictions: Predictions, by: Any) -> list[tuple[str, Predictions]]:
-    """Each group's name and predictions, from the group of each sample; names in natural order.
+def split_by(predictions: Predictions, by: Any) -> tuple[tuple[GroupingColumns, ...], list[PredictionGroup]]:
+    """Groups from the group of each sample, or from several such arrays by name, in natural order.
 
     Examples
     --------
-    >>> groups = split_by(Predictions.from_confidence([0.9, 0.6, 0.8], [1, 0, 1]), ["b", "a", "b"])
-    >>> [(name, len(part)) for name, part in groups]
+    >>> _, groups = split_by(Predictions.from_confidence([0.9, 0.6, 0.8], [1, 0, 1]), ["b", "a", "b"])
+    >>> [(each.name, len(each.predictions)) for each in groups]
     [('a', 1), ('b', 2)]
     """
+    from certcal.data.frames import MemoryTable, as_column
+    from certcal.data.values import Batch
+
     if isinstance(by, str):
         reason = "predictions have no columns"
         raise InputError(reason, argument="by", remedy="give the group of each sample, or pass a table")
-    try:
-        labels = np.asarray(list(by)).astype(str)
-    except (TypeError, ValueError):
-        raise InputError(f"{shortened(by)} is no group per sample; give one each", argument="by") from None
-    if labels.size != len(predictions):
-        raise InputError(f"it has {labels.size} entries for {len(predictions)} samples; give one each", argument="by")
-    names, codes = np.unique(labels, return_inverse=True)
-    return [(str(names[place]), predictions.select(codes == place)) for place in natural_order(names.tolist())]
+    columns: Any = list(cast("Any", by)) if isinstance(by, Mapping) else getattr(by, "columns", None)
+    named: dict[str, Any] = {"group": by} if columns is None else {str(name): by[name] for name in columns}
+    for name, values in named.items():
+        if not isinstance(values, Iterable) or isinstance(values, str):
+            raise InputError(f"{shortened(values)} is no group per sample; give one each", argument="by")
+        given: Any = cast("Any", values)
+        named[name] = as_column(given if hasattr(given, "__len__") else list(given), name)
+        if len(named[name]) != len(predictions):
+            reason = f"it has {len(named[name])} entries for {len(predictions)} samples; give one each"
+            raise InputError(reason, argument="by")
+    table = MemoryTable(named)
+    found = Groupings(tuple(named), table.columns)
+    arrays = gather((found.add(Batch(rows, 0)) for rows in table.chunks(found.columns)), len(predictions))
+    found.count(arrays)
+    found.cut()
+    return found.described, list(found.split(predictions, found.codes(arrays)))
 
 
 def read_predictions(path: str | os.PathLike[str], **overrides: Unpack[Overrides]) -> Predictions:
@@ -89,10 +105,10 @@ def load_table(
     path: str | os.PathLike[str],
     overrides: Mapping[str, Any] | None = None,
     *,
-    by: str | None = None,
+    by: str | Iterable[str] = (),
     advance: Callable[[int], None] = lambda rows: None,
 ) -> LoadedTable:
-    """Read predictions with the layout found and, when ``by`` names a column, the group of each.
+    """Read predictions with the layout found and, when ``by`` names columns or crossings, their groups.
 
     Parameters
     ----------
@@ -101,14 +117,14 @@ def load_table(
     overrides
         Columns by role.
     by
-        A column of groups.
+        Columns of groups, and crossings such as "product*channel".
     advance
         Called with the number of rows of each piece read.
 
     Examples
     --------
     >>> loaded = load_table({"conf": [0.9, 0.6, 0.7], "correct": [1, 0, 1], "site": ["a", "b", "a"]}, by="site")
-    >>> [(name, len(group)) for name, group in loaded.groups()]
+    >>> [(each.name, len(each.predictions)) for each in loaded.groups]
     [('a', 2), ('b', 1)]
     """
     return PredictionStream(path, overrides, by=by).load(advance)
@@ -124,7 +140,7 @@ class PredictionStream:
     size
         Largest number of rows per piece; by default what is fast.
     by
-        A column of groups.
+        Columns of groups, and crossings such as "product*channel".
     memory
         Bytes that a piece, or the whole when it is loaded, may take: a file that expands beyond is refused. By default
         all that this machine has; less than 256 MiB counts as that much for a piece.
@@ -144,7 +160,7 @@ class PredictionStream:
         overrides: Mapping[str, Any] | None = None,
         *,
         size: int | None = None,
-        by: str | None = None,
+        by: str | Iterable[str] = (),
         memory: int | None = None,
         labels: Labels = "needed",
     ) -> None:
@@ -153,14 +169,12 @@ class PredictionStream:
         self.reader = CellReader(how, self.table.decimal, notes=list(self.table.notes))
         self.table.memory = memory
         self.table.encode_text = True
-        self.by = by
         with in_file(self.table.path):
             try:
                 self.layout = resolve_columns(self.table.columns, overrides, labels=labels)
             except InputError as error:
                 raise self._with_suggestion(error, overrides or {}) from None
-            if by is not None:
-                Resolver(self.table.columns, {"by": by}).column("by")
+            self.groupings = Groupings((by,) if isinstance(by, str) else tuple(by), self.table.columns)
         self.width = self._width()
         self.size = size
 
@@ -187,23 +201,27 @@ class PredictionStream:
         return size if self.table.file.suffix in plain else 10 * size
 
     def __iter__(self) -> Iterator[Predictions]:
-        for found, _ in self._pieces(Groups(None)):
+        for found, _ in self._pieces(None):
             yield found
 
-    def in_groups(self, names: list[str]) -> Iterator[tuple[Predictions, NDArray[np.int64]]]:
-        """The pieces, each with its samples' groups as positions in ``names``, to which new groups are added."""
-        groups = Groups(self.by)
-        for found, codes in self._pieces(groups):
-            names[:] = groups.codes.names
-            yield found, codes
+    def find_groups(self, advance: Callable[[int], None] = lambda rows: None) -> None:
+        """Read the columns of the groups once, to cut them: before :meth:`in_groups`."""
+        for piece in self._arrays(self.size, self.groupings):
+            self.groupings.count(piece, in_pieces=True)
+            advance(piece["scores"].shape[0])
+        self.groupings.cut()
 
-    def _pieces(self, groups: Groups) -> Iterator[tuple[Predictions, Any]]:
+    def in_groups(self) -> Iterator[tuple[Predictions, NDArray[np.int64]]]:
+        """The pieces, each with a number for the group of each sample, a row per grouping."""
+        for found, piece in self._pieces(self.groupings):
+            yield found, self.groupings.codes(piece)
+
+    def _pieces(self, groups: Groupings | None) -> Iterator[tuple[Predictions, Arrays]]:
         first_row = 0
         for piece in self._arrays(self.size, groups):
-            codes = piece.pop("group", None)
             with in_file(self.table.path):
                 found = self._make(piece, first_row)
-            yield found, codes
+            yield found, piece
             first_row += len(found)
         self.layout = replace(self.layout, notes=self.reader.said())
 
@@ -216,16 +234,20 @@ class PredictionStream:
             )
         # An npz archive is in memory as a whole anyway: one piece, no copy.
         size = max(table.rows or 1, 1) if table.file.name.lower().endswith(".npz") else self.size
-        groups = Groups(self.by)
         with in_file(table.path):
             if most is None and (memory := physical_memory() if table.memory is None else table.memory) is not None:
                 most = memory // 2
-            arrays = gather(self._arrays(size, groups), table.rows, advance, most)
-            names, codes = groups.in_order(arrays.pop("group", None))
+            arrays = gather(self._arrays(size, self.groupings), table.rows, advance, most)
             arrays["scores"] = self.reader.recognised(arrays["scores"], self.layout)
             found = self._make(arrays, 0)
             layout = replace(self.layout, notes=self.reader.said())
-            return LoadedTable(table.path, layout, found, names, codes, self.reader.positions(len(found)))
+            rows = self.reader.positions(len(found))
+            if not self.groupings.asked:
+                return LoadedTable(table.path, layout, found, rows)
+            self.groupings.count(arrays)
+            self.groupings.cut()
+            groups = tuple(self.groupings.split(found, self.groupings.codes(arrays)))
+            return LoadedTable(table.path, layout, found, rows, self.groupings.described, groups)
 
     def _make(self, arrays: Arrays, first_row: int) -> Predictions:
         rows = self.reader.positions(first_row + arrays["scores"].shape[0])
@@ -270,7 +292,7 @@ class PredictionStream:
             add=add,
         )
 
-    def _arrays(self, size: int | None, groups: Groups) -> Iterator[Arrays]:
+    def _arrays(self, size: int | None, groups: Groupings | None) -> Iterator[Arrays]:
         """Arrays of each piece, not yet checked for range."""
         from certcal.data.values import Codes
 

@@ -19,6 +19,7 @@ from certcal._base.progress import SILENT, Progress
 from certcal._base.text import counted
 from certcal.data.formats import ENDINGS
 from certcal.data.frames import collected, is_table
+from certcal.data.grouping import GroupingColumns, PredictionGroup
 from certcal.data.inputs import Inputs
 from certcal.data.predictions import LoadedTable, load_table, split_by
 from certcal.data.schema import OPTIONS, READING, Layout
@@ -179,7 +180,7 @@ class PredictionSource:
         table, columns = self.read(columns, values)
         if isinstance(table, Predictions):
             return PredictionData.of_predictions(table, by)
-        return PredictionData.of_table(load_table(table, columns, by=column_name(by)), by)
+        return PredictionData.of_table(load_table(table, columns, by=grouping_names(by)))
 
     def _read_table(self, table: Any, columns: Mapping[str, Any] | None, roles: dict[str, Any]) -> tuple[Any, Any]:
         if isinstance(table, Predictions):
@@ -245,9 +246,9 @@ class PredictionData:
     """All of them."""
     name: str = "predictions"
     """Of the file, or what they are."""
-    by: str | None = None
-    groups: Sequence[tuple[str, Predictions]] = ()
-    """What the groups are, or None; and each of them by name."""
+    groupings: Sequence[GroupingColumns] = ()
+    groups: Sequence[PredictionGroup] = ()
+    """What they are grouped by, and the groups."""
     layout: Layout | None = None
     """Which columns of a table were used; None without a table."""
     rows: NDArray[np.int64] | None = None
@@ -256,13 +257,19 @@ class PredictionData:
     @classmethod
     def of_predictions(cls, predictions: Predictions, by: Any = None) -> PredictionData:
         """Those of arrays, with the group of each sample."""
-        groups = [] if by is None else split_by(predictions, by)
-        return cls(predictions, by="group" if groups else None, groups=groups)
+        groupings, groups = ((), ()) if by is None else split_by(predictions, by)
+        return cls(predictions, groupings=groupings, groups=groups)
 
     @classmethod
-    def of_table(cls, loaded: LoadedTable, by: str | None = None) -> PredictionData:
-        """Those of a table, with the column of the groups."""
-        return cls(loaded.predictions, str(loaded.path), by, list(loaded.groups()), loaded.layout, loaded.rows)
+    def of_table(cls, loaded: LoadedTable) -> PredictionData:
+        """Those of a table."""
+        name = str(loaded.path)
+        return cls(loaded.predictions, name, loaded.groupings, loaded.groups, loaded.layout, loaded.rows)
+
+    @property
+    def by(self) -> str | None:
+        """What they are grouped by, in a text."""
+        return ", ".join(each.by for each in self.groupings) or None
 
     @property
     def about(self) -> dict[str, Any]:
@@ -278,11 +285,12 @@ class PredictionData:
         return "; assumed: ".join((said, *self.predictions.doubts))
 
 
-def column_name(by: Any) -> str | None:
-    """The column of the groups of a table, or None."""
-    if by is not None and not isinstance(by, str):
-        raise InputError("groups of a table are a column; give its name", argument="by")
-    return by
+def grouping_names(by: Any) -> tuple[str, ...]:
+    """The columns, and crossings of columns, that a table is grouped by."""
+    names: list[Any] = [] if by is None else [by] if isinstance(by, str) or not hasattr(by, "__iter__") else list(by)
+    if isinstance(by, Mapping) or not all(isinstance(name, str) for name in names):
+        raise InputError("groups of a table are columns; give their names", argument="by")
+    return tuple(names)
 
 
 def columns_read(layout: Layout) -> dict[str, Any]:

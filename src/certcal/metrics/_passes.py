@@ -133,8 +133,9 @@ def survey_stream(
     Parameters
     ----------
     chunks
-        Gives an iterable of :class:`~certcal.Predictions`, or of pairs of these and the number of each sample's group.
-        At most 100 groups: each has an accumulator of about two megabytes.
+        Gives an iterable of :class:`~certcal.Predictions`, or of pairs of these and the number of each sample's group,
+        perhaps a row of numbers for each of several groupings. At most 100 groups: each has an accumulator of about two
+        megabytes.
     bins, closed, intervals, level
         As for :func:`measure_stream`.
     threshold
@@ -247,11 +248,12 @@ def _split(predictions: Predictions, codes: NDArray[np.int64] | None) -> Iterato
     """The samples of each group, None for those of no weight."""
     if codes is None:
         return
-    order = np.argsort(codes, kind="stable")
-    present, starts = np.unique(codes[order], return_index=True)
-    for code, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
-        w = predictions.sample_weight
-        yield code, predictions.select(rows) if w is None or w[rows].any() else None
+    for own in np.atleast_2d(codes):
+        order = np.argsort(own, kind="stable")
+        present, starts = np.unique(own[order], return_index=True)
+        for code, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+            w = predictions.sample_weight
+            yield code, predictions.select(rows) if w is None or w[rows].any() else None
 
 
 class StreamedDiagram:

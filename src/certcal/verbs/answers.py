@@ -14,6 +14,11 @@ groups 1.5 % (Šidák: given the scores they are independent), the slope, or all
 ECE's interval 2.5 %. By the union bound it does not matter which sentences the numbers choose. The limits of groups and
 classes are proven, those of slope and ECE asymptotic. That scores are not calibrated follows from any of the first
 three and costs nothing; that they are calibrated is never shown.
+
+*Segments.* Where it is asked which segments are wrong (``by``), groups of scores leave them 1 % of their 1.5 %, in
+equal shares: segments may overlap, so that only the union bound is left. They are cut by the columns that name them and
+never by outcomes; given scores and columns they are fixed, and their limits are those of a group. A segment that is
+wrong does not show that the scores are: as a function of the score alone they may be right.
 """
 
 from __future__ import annotations
@@ -36,10 +41,13 @@ from certcal.claims import Estimate
 from certcal.predictions import Predictions
 from certcal.result import Answer, Sentence
 
-# Probabilities of being wrong that add up to 5 %.
+# Probabilities of being wrong that add up to 5 %; what groups leave to segments, where these are asked for.
 ERROR, GROUPS, WHOLE, SLOPE = 0.025, 0.015, 0.005, 0.005
+SEGMENTS = 0.010
 # Groups of equal mass, and how many samples one has at least; steps of the isotonic curve.
 _GROUPS, _FEWEST, _STEPS = 10, 20, 1000
+# Events that are told one by one, not as a share.
+_MOST_COUNTED = 1000
 
 
 class _Words(NamedTuple):
@@ -104,23 +112,21 @@ class Diagnosis(PlainValues, keys="whole groups curve? classes?"):
     """Of all probabilities, how often each class is predicted and observed."""
 
     @classmethod
-    def of(cls, predictions: Predictions) -> Diagnosis:
-        """That of predictions in memory."""
+    def of(cls, predictions: Predictions, share: float = GROUPS) -> Diagnosis:
+        """That of predictions in memory; ``share`` is what the groups may fail with."""
         z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
 
         def table(groups: int) -> BinTable:
             return sums(z, c, w, mass_edges(z, w, groups, "left"))
 
-        found = cls.of_bins(table(min(_GROUPS, max(1, z.size // _FEWEST))))
+        found = cls.of_bins(table(min(_GROUPS, max(1, z.size // _FEWEST))), share)
         classes = _class_rates(predictions) if w is None else ()
         return cls(found.whole, found.groups, _curve(table(min(_STEPS, z.size))), classes)
 
     @classmethod
-    def of_bins(cls, bins: BinTable) -> Diagnosis:
+    def of_bins(cls, bins: BinTable, share: float = GROUPS) -> Diagnosis:
         """That of bins, where nothing else is known."""
-        names = ("count", "weight", "squared_weight", "confidence_sum", "correct_sum")
-        whole = BinTable(bins.edges[[0, -1]], bins.closed, *(getattr(bins, name).sum(keepdims=True) for name in names))
-        return cls(_rates(whole, WHOLE)[0], _rates(bins, GROUPS))
+        return cls(rate_of(bins, WHOLE), _rates(bins, share))
 
     @property
     def ranges(self) -> list[tuple[ObservedRate, Sequence[ObservedRate]]]:
@@ -137,6 +143,25 @@ class Diagnosis(PlainValues, keys="whole groups curve? classes?"):
                 spans = [list(part) for side, part in groupby(members, lambda each: each.direction) if side]
             found += [(_union(span), span) for span in spans]
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Samples with the same values of some columns."""
+
+    where: Mapping[str, str]
+    rate: ObservedRate
+    p: float
+    """Of the deviation of its events from those predicted."""
+    counted: bool
+    """Whether its events can be counted: they have no weights."""
+
+
+def rate_of(bins: BinTable, alpha: float) -> ObservedRate:
+    """All bins as one group, with limits that fail with probability at most alpha."""
+    names = ("count", "weight", "squared_weight", "confidence_sum", "correct_sum")
+    whole = BinTable(bins.edges[[0, -1]], bins.closed, *(getattr(bins, name).sum(keepdims=True) for name in names))
+    return _rates(whole, alpha)[0]
 
 
 def _rates(bins: BinTable, alpha: float) -> tuple[ObservedRate, ...]:
@@ -196,6 +221,7 @@ def calibration_answer(
     *,
     slope: Estimate | None = None,
     error: Estimate | None = None,
+    segments: Sequence[Segment] = (),
     repair: str = "",
     prove: str = "",
     unsaid: Sequence[str] = (),
@@ -208,6 +234,8 @@ def calibration_answer(
         Rates by range of scores, and "binary", "top-label" or "multiclass".
     slope, error
         Calibration slope and ECE, with intervals where there are some.
+    segments
+        What was asked by columns, with limits that fail with probability at most ``SEGMENTS`` together.
     repair, prove
         Commands, or calls, that fit a map and that bound the error.
     unsaid
@@ -218,19 +246,28 @@ def calibration_answer(
     where = _about_ranges(found, words)
     told = [each for each in (line, where, _about_classes(found.classes)) if each is not None]
     shown = [each for each in told if each.kind == "shown"]
+    asked = [_about_segments(segments, words)] if segments else []
     if shown or found.whole.direction:
         first = [_not_calibrated(found, words, line)]
         next_step = Sentence("next", "Fit a map, and judge it on rows that it has not seen.", data={"command": repair})
     else:
-        first = [Sentence("seen", f"No miscalibration is shown by these {counted(found.whole.n, 'sample')}.")]
+        on_all = "On the whole no" if asked and asked[0].kind == "shown" else "No"
+        first = [Sentence("seen", f"{on_all} miscalibration is shown by these {counted(found.whole.n, 'sample')}.")]
         first += _about_error(error)
         next_step = Sentence("next", "For a limit that is proven:", data={"command": prove})
+        if on_all != "No":
+            said = (
+                "One map for all scores does not mend a group: look at its rows, or train on more of them. Its limit:"
+            )
+            next_step = Sentence("next", said, data={"command": prove})
     n = counted(found.whole.n, "sample")
     assumptions = (
         f"these {n} are independent draws from those the model will see",
         "none of them was used to train, choose or recalibrate the model",
     )
-    return Answer((*first, *told[: 3 - len(first)], next_step), assumptions, tuple(unsaid))
+    room = 3 - len(first) - len(asked)  # of the slope and the ranges the latter say more
+    told = told[max(0, len(told) - room) :] if asked else told[:room]
+    return Answer((*first, *told, *asked, next_step), assumptions, tuple(unsaid))
 
 
 def _not_calibrated(found: Diagnosis, words: _Words, line: Sentence | None) -> Sentence:
@@ -337,6 +374,47 @@ def _name_of_group(found: Diagnosis, group: ObservedRate) -> str:
     if place in (0, count - 1):
         return f"in the {'highest' if place else 'lowest'} {part}"
     return f"in {part} {place + 1} of {count}"
+
+
+def _about_segments(segments: Sequence[Segment], words: _Words) -> Sentence:
+    """The one that deviates most beyond chance, and how many others do."""
+    ordered = sorted(
+        segments, key=lambda each: (not each.rate.direction, each.p, -abs(each.rate.gap) * each.rate.weight)
+    )
+    worst, rate = ordered[0], ordered[0].rate
+    wrong = sum(bool(each.rate.direction) for each in segments)
+    data: dict[str, Any] = {"quantity": "observed / expected", "value": rate.ratio, "interval": list(_ratio_ends(rate))}
+    if words is not _SCORES:
+        ends = [rate.lower - rate.predicted, rate.upper - rate.predicted]
+        data = {"quantity": "accuracy - mean confidence", "value": rate.gap, "interval": ends}
+    data |= {"where": dict(worst.where), "n": rate.n, "groups": len(segments), "wrong": wrong}
+    said = f"here {' and '.join(f'{name} is {value}' for name, value in worst.where.items())}, "
+    said += _deviation(worst, words)
+    if not wrong:
+        lead = f"Of {len(segments)} groups none is shown to be wrong; most suspicious: w" if len(segments) > 1 else "W"
+        return Sentence("seen", f"{lead}{said}.", data=data)
+    more = f" So are {wrong - 1} more of {len(segments)} groups." if wrong > 2 else ""
+    more = f" So is 1 more of {len(segments)} groups." if wrong == 2 else more
+    return Sentence("shown", f"W{said}.{more}", "proven", data)
+
+
+def _deviation(segment: Segment, words: _Words) -> str:
+    rate = segment.rate
+    happen, predicted = _two_percents(rate.observed, rate.predicted)
+    if words is not _SCORES:
+        ends = sorted((abs(rate.lower - rate.predicted), abs(rate.upper - rate.predicted)))
+        said = f"{happen} {words.happen} where {predicted} is {words.predicted}: {100 * abs(rate.gap):.1f} points"
+        inside = f" ({_span(100 * ends[0], 100 * ends[1], 1, ideal=0.0)})" if rate.direction else ""
+        return f"{said} too {'few' if rate.gap < 0 else 'many'}{inside}"
+    low, high = _ratio_ends(rate)
+    if not math.isfinite(rate.ratio):
+        return f"{happen} {words.happen} where {predicted} is {words.predicted}"
+    said = f"{happen} {words.happen} where {predicted} is {words.predicted}"
+    if segment.counted and rate.n * rate.predicted < _MOST_COUNTED:
+        expected = rate.n * rate.predicted
+        events = counted(round(rate.n * rate.observed), "event")
+        said = f"{events} for {expected:.{1 if expected >= 1 else 2}f} predicted"
+    return f"{said}: {_times(rate.ratio)} as many ({_span(low, high, 1 if rate.ratio >= 1 else 2)})"
 
 
 def _about_classes(classes: Sequence[ObservedRate]) -> Sentence | None:

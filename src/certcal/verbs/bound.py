@@ -12,9 +12,10 @@ from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
-from certcal.data import LoadedTable, PredictionData, PredictionSource, about_predictions, load_table
+from certcal.data import GroupingColumns, LoadedTable, PredictionData, PredictionSource, about_predictions, load_table
 from certcal.predictions import Predictions
 from certcal.result import Result
+from certcal.verbs.groups import ByName
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class BoundedGroup:
     """The binned error from both sides, which hold together."""
     unproved: Mapping[str, Estimate] = field(default_factory=dict[str, Estimate])
     """What a published formula gives whose proof has a gap, by method: an estimate, not a bound."""
+    where: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of a group, its value of each column."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -123,12 +126,14 @@ class Bounds(Result):
     """The bounds of all samples."""
     by: str | None
     """The column of the groups, or None."""
-    groups: Sequence[BoundedGroup]
-    """The bounds of each group. Those of one method hold together: each has its share of delta."""
+    groups: ByName[BoundedGroup]
+    """The bounds of each group, by place or name. Those of one method hold together: each has its share of delta."""
     conventions: Mapping[str, Any]
     """Delta and what else was asked for."""
     settings: BoundSettings | None = None
     """What was asked: ``bound(data, **vars(b.settings))`` gives the same bounds."""
+    groupings: Sequence[GroupingColumns] = ()
+    """What the groups are made of, and how columns were cut."""
 
     @property
     def n(self) -> int:
@@ -167,7 +172,7 @@ class Bounds(Result):
         """Every bound, also by its method."""
         whole = [Candidate(bound, (method,)) for method, bound in self.bounds.items()]
         return whole + [
-            Candidate(bound, (method,), group.name, {str(self.by): group.name})
+            Candidate(bound, (method,), group.name, {str(self.by): group.name, **group.where})
             for group in self.groups
             for method, bound in group.bounds.items()
         ]
@@ -183,7 +188,10 @@ class Bounds(Result):
         }
         if self.by is not None:
             document["by"] = self.by
-            document["groups"] = [{"group": each.name, "n": each.n, **each.to_dict()} for each in self.groups]
+            document["groupings"] = [each.to_dict() for each in self.groupings]
+            document["groups"] = [
+                {"group": each.name, "n": each.n, "where": dict(each.where), **each.to_dict()} for each in self.groups
+            ]
         return document
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
@@ -191,7 +199,7 @@ class Bounds(Result):
         names = ("method", "term", "side", "value", "text", "delta", "n", "sentence")
         lines = list(self.whole.lines())
         if self.by is not None:
-            names = (self.by, *names)
+            names = (self.by if len(self.groupings) < 2 else "group", *names)
             lines = [(part.name, *line) for part in (self.whole, *self.groups) for line in part.lines()]
         return dict(zip(names, zip(*lines, strict=True), strict=True))
 
@@ -256,7 +264,7 @@ def bound(
     columns
         The same, as a dictionary.
     by
-        Bound each value of this column beside the whole; for Predictions and arrays, the group of each sample.
+        Bound each group beside the whole, as for :func:`certcal.measure`: of columns, and of crossings of them.
     delta
         Failure probability of each bound; groups share it.
     joint
@@ -303,7 +311,8 @@ def bound(
     progress.stage("bounding", 1 + len(read.groups))
     parts = _bound_groups(read, asked, progress)
     name = source or read.name
-    return Bounds(name, read.about, read.description, parts[0], read.by, parts[1:], asked.conventions, asked)
+    about = (read.about, read.description, parts[0], read.by, ByName(parts[1:]), asked.conventions, asked)
+    return Bounds(name, *about, read.groupings)
 
 
 def _refuse_impossible_settings(read: PredictionData, settings: BoundSettings) -> None:
@@ -327,10 +336,12 @@ def _bound_groups(read: PredictionData, settings: BoundSettings, progress: Progr
     """The bounds of the whole and of its groups, each at its level."""
     from certcal.bounds import equal_share
 
-    asked = [(name, part, _functions(part, settings)) for name, part in (("all", read.predictions), *read.groups)]
-    several = sum(len(functions) for _, _, functions in asked)
+    whole = ("all", read.predictions, dict[str, str]())
+    every = [whole, *((each.name, each.predictions, dict(each.where)) for each in read.groups)]
+    asked = [(name, part, where, _functions(part, settings)) for name, part, where in every]
+    several = sum(len(functions) for *_, functions in asked)
     found: list[BoundedGroup] = []
-    for name, part, functions in asked:
+    for name, part, where, functions in asked:
         level = settings.delta if not found else equal_share(settings.delta, len(read.groups))
         each = equal_share(settings.delta, several) if settings.joint else level
         bounds = {
@@ -340,7 +351,7 @@ def _bound_groups(read: PredictionData, settings: BoundSettings, progress: Progr
         ends = (functions[method](level / 2) for method in ("binned_lower", "binned"))
         interval = TwoSidedBound(*((bounds["binned_lower"], bounds["binned"]) if settings.joint else ends))
         found.append(
-            BoundedGroup(name, len(part), bounds, interval, _estimate_by_published_formula(part, settings, each))
+            BoundedGroup(name, len(part), bounds, interval, _estimate_by_published_formula(part, settings, each), where)
         )
         progress.advance(1)
     return found

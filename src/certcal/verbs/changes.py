@@ -456,8 +456,11 @@ def _read_side(data: Any, columns: Mapping[str, Any] | None, by: Any, name: str)
         return _ComparedTable(data, name, data, groups, about, counted(len(data), "sample"))
     if by is not None and not isinstance(by, str):
         raise InputError("groups of tables are a column; give its name", argument="by")
-    loaded = load_table(data, columns, by=by)
-    groups = None if loaded.group_codes is None else np.array(loaded.group_names)[loaded.group_codes]
+    loaded = load_table(data, columns, by=by or ())
+    groups = loaded.group_of_each
+    if any(each.cuts for each in loaded.groupings):
+        reason = f"{by!r} has many numbers or dates, which two tables would cut in different places"
+        raise InputError(reason, argument="by", remedy="write a column of groups")
     predictions = loaded.predictions
     about = {"task": predictions.task, "kind": loaded.layout.kind, "columns": loaded.layout.to_dict()}
     shown = name if name not in ("old", "new") or str(loaded.path) == "table" else str(loaded.path)

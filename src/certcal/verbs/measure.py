@@ -20,20 +20,21 @@ from certcal.binning import equal_width_edges, sums
 from certcal.claims import Bound, Estimate
 from certcal.data import (
     DoesNotFit,
+    GroupingColumns,
     PredictionData,
     PredictionSource,
     PredictionStream,
     about_predictions,
-    column_name,
     columns_read,
-    natural_order,
+    grouping_names,
     physical_memory,
     size_text,
 )
 from certcal.metrics import ALL, DEFAULT, check_names, metric_name, named_rows
 from certcal.predictions import Predictions, task_of
 from certcal.result import Answer, Result
-from certcal.verbs.answers import Diagnosis, calibration_answer, command_for
+from certcal.verbs.answers import GROUPS, SEGMENTS, Diagnosis, calibration_answer, command_for
+from certcal.verbs.groups import ByName, GroupRate, group_rates, segments_of
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class MeasureSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredGroup(PlainValues, keys="n measurements=rows reliability effective_n? bounds?"):
+class MeasuredGroup(PlainValues, keys="n where? rate? measurements=rows reliability effective_n? bounds?"):
     """The measurements of all samples or of one group."""
 
     name: str
@@ -126,6 +127,12 @@ class MeasuredGroup(PlainValues, keys="n measurements=rows reliability effective
     """Bounds of a group, if asked for: they hold for all groups together, delta being shared."""
     effective_n: float | None = None
     """Of weighted samples, how many of equal weight would say as much, (Σw)²/Σw² (Kish 1965); else None."""
+    by: str = ""
+    """What it is a group of: a column, or a crossing such as "product*channel"."""
+    where: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Its value of each column."""
+    rate: GroupRate | None = None
+    """What was predicted of it and observed, with intervals that hold for all groups together; None for all samples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +186,8 @@ class Measurement(Result):
     """All samples."""
     by: str | None = None
     """What the groups are, or None."""
-    groups: Sequence[MeasuredGroup] = ()
-    """Each group on its own."""
+    groups: ByName[MeasuredGroup] = field(default_factory=ByName["MeasuredGroup"])
+    """Each group on its own, by place or by name."""
     conventions: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """How the numbers were computed."""
     bounds: Sequence[Bound] = ()
@@ -193,6 +200,16 @@ class Measurement(Result):
     """What was asked: ``measure(data, **vars(m.settings))`` is the same measurement."""
     diagnosis: Diagnosis | None = None
     """Rates by range of scores, which the answer is made of."""
+    groupings: Sequence[GroupingColumns] = ()
+    """What the groups are made of, and how columns were cut."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", ByName(self.groups))
+
+    @property
+    def worst_groups(self) -> Sequence[MeasuredGroup]:
+        """The groups by evidence that they are wrong: smallest p-value first, of equal ones the largest deviation."""
+        return sorted(self.groups, key=lambda each: (1.0, 0.0) if each.rate is None else each.rate.order)
 
     @property
     def rows(self) -> Sequence[Estimate]:
@@ -240,7 +257,8 @@ class Measurement(Result):
     @property
     def answer(self) -> Answer:
         """Calibrated or not, in which direction, where, and what to do next: see :mod:`certcal.verbs.answers`."""
-        found = Diagnosis.of_bins(self.whole.reliability.table) if self.diagnosis is None else self.diagnosis
+        share = GROUPS - SEGMENTS if self.groups else GROUPS
+        found = Diagnosis.of_bins(self.whole.reliability.table, share) if self.diagnosis is None else self.diagnosis
         about = self.source, self.about.get("columns", {})
         rank = self.row_of("auroc")
         unsaid = ["anything about samples that are drawn differently, or later"]
@@ -253,6 +271,7 @@ class Measurement(Result):
             self.task,
             slope=self.row_of("calibration_slope"),
             error=self.row_of("ece"),
+            segments=segments_of((each.where, each.reliability.table) for each in self.groups),
             repair=command_for(["recalibrate", "fit"], "recalibrate", *about, "-o", "map.json"),
             prove=command_for(["bound"], "bound", *about),
             unsaid=unsaid,
@@ -289,7 +308,9 @@ class Measurement(Result):
     def candidates(self) -> Sequence[Candidate]:
         """The claims of all samples, then those of each group."""
         of_groups = [(group, claim) for group in self.groups for claim in (*group.bounds, *group.rows)]
-        named = [Candidate(claim, (), group.name, {str(self.by): group.name}) for group, claim in of_groups]
+        named = [
+            Candidate(claim, (), group.name, {str(self.by): group.name, **group.where}) for group, claim in of_groups
+        ]
         return [
             replace(each, names=(bound_method(each.claim),)) if isinstance(each.claim, Bound) else each
             for each in (*super().candidates(), *named)
@@ -314,22 +335,26 @@ class Measurement(Result):
             document["bounds"] = [bound.to_dict() for bound in self.bounds]
         if self.by is not None:
             document["by"] = self.by
+            document["groupings"] = [each.to_dict() for each in self.groupings]
             document["groups"] = [{"group": group.name} | group.to_dict() for group in self.groups]
         return document
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per group and metric, with all digits."""
-        lines = [(group.name, row) for group in (self.whole, *self.groups) for row in group.rows]
+        lines = [(group, row) for group in (self.whole, *self.groups) for row in group.rows]
         spreads = [row.interval.to_dict() if row.interval else {} for _, row in lines]
         ends = ("lower", "upper", "level", "method")
+        group = {} if self.by is None else {column_of(self.groupings, self.by): [each.name for each, _ in lines]}
+        rates = [dict[str, Any]() if each.rate is None else each.rate.columns() for each, _ in lines]
         return {
-            **({self.by: [name for name, _ in lines]} if self.by is not None else {}),
+            **group,
             "metric": [row.name for _, row in lines],
             **{key: [row.settings.get(key) for _, row in lines] for key in ("bins", "closed")},
             "value": [float(row.value) for _, row in lines],
             **{key: [spread.get(key) for spread in spreads] for key in ends},
             "n": [row.n for _, row in lines],
             "sentence": [row.sentence for _, row in lines],
+            **{f"group_{key}": [rate.get(key) for rate in rates] for key in (*rates[-1:], {})[0]},
         }
 
 
@@ -394,7 +419,10 @@ def measure(
     columns
         The same, as a dictionary.
     by
-        Measure each value of this column beside the whole; for Predictions and arrays, the group of each sample.
+        Measure each group beside the whole: those of a column, or of a crossing such as product*channel; repeatable.
+
+        For Predictions and arrays, the group of each sample, or several such arrays by name. Numbers are cut at their
+        quintiles where there are more than 20, and dates into months, quarters or years where there are more than 24.
     bins
         Number of bins; give several to compare them.
     closed
@@ -448,7 +476,7 @@ def measure(
         return _measure_in_memory(PredictionData.of_predictions(table, by), asked, source, progress)
     progress.stage("reading")
     limit = memory if memory is not None else (physical_memory() or 0) // 2 or None
-    stream = PredictionStream(table, columns, by=column_name(by), memory=limit)
+    stream = PredictionStream(table, columns, by=grouping_names(by), memory=limit)
     if limit is not None:
         from certcal.metrics import check_bins
 
@@ -468,7 +496,7 @@ def _at_once(
 ) -> Measurement:
     progress.stage("reading", stream.rows, unit="rows")
     loaded = stream.load(advance=progress.advance, most=largest)
-    return _measure_in_memory(PredictionData.of_table(loaded, stream.by), settings, source, progress)
+    return _measure_in_memory(PredictionData.of_table(loaded), settings, source, progress)
 
 
 def _measure_in_memory(
@@ -477,15 +505,23 @@ def _measure_in_memory(
     predictions, groups = data.predictions, data.groups
     progress.stage("measuring", 1 + len(groups))
     parts: list[MeasuredGroup] = []
-    for name, part in (("all", predictions), *groups):
-        parts.append(_measure_group(name, part, settings))
+    parts.append(_measure_group("all", predictions, settings))
+    for group in groups:
+        measured = _measure_group(group.name, group.predictions, settings)
+        parts.append(replace(measured, by=group.by, where=group.where))
         progress.advance(1)
+    parts[1:] = _with_rates(parts[1:], predictions.task, settings.level)
     conventions = {**settings.conventions(predictions.task), "streamed": False}
     name = source or data.name
-    about = (data.about, data.description, parts[0], data.by, parts[1:], conventions)
-    errors = _certain_errors(data, parts[0], settings)
-    diagnosis = Diagnosis.of(predictions)
-    found = Measurement(name, *about, certain_errors=errors, settings=settings, diagnosis=diagnosis)
+    about = (data.about, data.description, parts[0], data.by, ByName(parts[1:]), conventions)
+    found = Measurement(
+        name,
+        *about,
+        certain_errors=_certain_errors(data, parts[0], settings),
+        settings=settings,
+        diagnosis=Diagnosis.of(predictions, GROUPS - SEGMENTS if groups else GROUPS),
+        groupings=data.groupings,
+    )
     if predictions.task == "binary" and not settings.by_name:
         found = replace(found, decision_curve=_decision_curve(predictions, settings.level))
     if settings.bounds is False:
@@ -498,10 +534,24 @@ def _measure_in_memory(
     bounds = plain_bounds(predictions, settings.delta, *shared)
     level = equal_share(settings.delta, len(groups)) if groups else settings.delta
     bounded = [
-        replace(each, bounds=plain_bounds(part, level, *shared))
-        for each, (_, part) in zip(found.groups, groups, strict=True)
+        replace(each, bounds=plain_bounds(group.predictions, level, *shared))
+        for each, group in zip(found.groups, groups, strict=True)
     ]
-    return replace(found, groups=bounded, bounds=bounds, conventions={**found.conventions, "delta": settings.delta})
+    conventions |= {"delta": settings.delta}
+    return replace(found, groups=ByName(bounded), bounds=bounds, conventions=conventions)
+
+
+def _with_rates(groups: Sequence[MeasuredGroup], task: str, level: float) -> list[MeasuredGroup]:
+    """The groups with what holds of all of them together."""
+    slopes = [next((row for row in each.rows if row.name == "calibration_slope"), None) for each in groups]
+    sums_of = [(each.reliability.table, slope) for each, slope in zip(groups, slopes, strict=True)]
+    rates = group_rates(sums_of, level, is_score=task == "binary")
+    return [replace(each, rate=rate) for each, rate in zip(groups, rates, strict=True)]
+
+
+def column_of(groupings: Sequence[GroupingColumns], by: str) -> str:
+    """What the column of the groups is called in a table of numbers."""
+    return by if len(groupings) < 2 else "group"
 
 
 _FIRST_ROWS = 5
@@ -581,21 +631,26 @@ def _measure_in_passes(
         raise InputError("bounds need a table that fits in memory", argument="bounds", remedy="allow more memory")
     passes = itertools.count(1)
     classes: set[int | None] = set()
-    names: list[str] = []
+    groups, seen_groups = stream.groupings, set[int]()
     certain: list[NDArray[np.int64]] = []
 
     def pieces() -> Iterator[Any]:
         progress.stage(f"pass {next(passes)}", stream.rows, unit="rows")
         seen = 0
         certain.clear()
-        for piece in stream if stream.by is None else stream.in_groups(names):
+        for piece in stream.in_groups() if groups.asked else stream:
             predictions = piece[0] if isinstance(piece, tuple) else piece
+            if isinstance(piece, tuple):
+                seen_groups.update(np.unique(piece[1]).tolist())
             classes.add(predictions.classes)
             certain.append(seen + np.flatnonzero(_contradicted(predictions)))
             yield piece
             seen += len(predictions)
             progress.advance(len(predictions))
 
+    if groups.asked:
+        progress.stage("finding the groups", stream.rows, unit="rows")
+        stream.find_groups(progress.advance)
     found = survey_stream(
         pieces,
         bins=settings.bins,
@@ -614,10 +669,9 @@ def _measure_in_passes(
                 f"{getattr(metric, '__name__', metric)} needs all samples at once, and this table is read in pieces"
             )
             raise InputError(reason, argument="metrics", remedy="allow more memory")
-    for code, name in enumerate(names):
-        if code not in found.groups:
-            reason = f"the group {name!r} has only samples of weight 0"
-            raise InputError(reason, argument="by", remedy="at least one must be positive")
+    for code in sorted(seen_groups - found.groups.keys()):
+        reason = f"the group {groups.named(code)[0]!r} has only samples of weight 0"
+        raise InputError(reason, argument="by", remedy="at least one must be positive")
 
     at_threshold = ("accuracy",) if settings.threshold is not None and not settings.metrics else ()
     shown = {*named_rows(settings.metrics, found.measurements.task), *at_threshold}
@@ -627,7 +681,11 @@ def _measure_in_passes(
         return MeasuredGroup(name, survey.measurements.n, rows, survey.reliability)
 
     whole = part("all", found)
-    groups = [part(names[code], found.groups[code]) for code in natural_order(names)]
+    parts: list[MeasuredGroup] = []
+    for code, survey in found.groups.items():
+        name, by, where = groups.named(code)
+        parts.append(replace(part(name, survey), by=by, where=where))
+    described = groups.described if groups.asked else ()
     several = classes.pop()
     conventions = settings.conventions(found.measurements.task) | {"streamed": True}
     if settings.bounds is None:
@@ -649,8 +707,9 @@ def _measure_in_passes(
         description=f"{size_text(whole.n, several, stream.layout)}; read in pieces, without the metrics that need all "
         "samples at once",
         whole=whole,
-        by=stream.by,
-        groups=groups,
+        by=", ".join(groups.asked) or None,
+        groups=ByName(_with_rates(parts, found.measurements.task, settings.level)),
         conventions=conventions,
         settings=settings,
+        groupings=described,
     )

@@ -1,0 +1,312 @@
+"""What samples are grouped by: columns and crossings of them, numbers cut at quintiles and dates into periods.
+
+A column of at most 20 different numbers has a group for each, one with more is cut into five parts of about equal size,
+between different values. Dates are days where there are at most 24, else months, quarters or years, the finest of
+which there are at most 24. Words, and what is missing, are groups of their own. The cuts do not look at outcomes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._base.checks import InputError
+from certcal._base.json import PlainValues
+from certcal._base.outcomes import class_name
+from certcal.data.pieces import MAX_GROUPS, MISSING_GROUP, Arrays, natural_order
+from certcal.data.schema import Resolver, TableColumn
+from certcal.predictions import Predictions
+
+if TYPE_CHECKING:
+    from certcal.data.values import Batch, ColumnValues
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+_MOST_VALUES, _PARTS, _MOST_PERIODS = 20, 5, 24
+# Different numbers of a column of a table that is read in pieces.
+_MOST_COUNTED = 1_000_000
+_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?")
+_ISO = re.compile(r"([0-9]{4})-([0-9]{2})(?:-([0-9]{2})(?:[T ][0-9:.,+\-Zz ]*)?)?")
+_POINTS = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})()")
+_PERIODS: Mapping[str, Callable[[date], str]] = {
+    "months": lambda day: f"{day:%Y-%m}",
+    "quarters": lambda day: f"{day.year:04}-Q{(day.month + 2) // 3}",
+    "years": lambda day: f"{day.year:04}",
+}
+
+
+class PredictionGroup(NamedTuple):
+    """The samples of one group."""
+
+    name: str
+    predictions: Predictions
+    by: str
+    """What was asked: a column, or a crossing such as "product*channel"."""
+    where: Mapping[str, str]
+    """Its value of each column."""
+    rows: NDArray[np.int64]
+    """Which samples they are."""
+
+
+@dataclass(frozen=True)
+class GroupingColumns(PlainValues, keys="by columns cuts? time"):
+    """One thing that samples are grouped by, and how its columns were cut."""
+
+    by: str
+    columns: tuple[str, ...]
+    cuts: tuple[str, ...] = ()
+    """Such as "age cut at its quintiles: 18–29, 30–41, …"."""
+    time: bool = False
+    """Whether its groups are periods, one after the other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """The groups of a column: where ranges of numbers start, and the place of each word among the names."""
+
+    names: tuple[str, ...]
+    starts: Floats
+    places: Codes
+    said: str = ""
+    time: bool = False
+
+    def codes(self, numbers: Floats, words: Codes) -> Codes:
+        """The place of each sample's group among the names."""
+        found = np.searchsorted(self.starts, numbers, side="right") - 1
+        return np.where(words >= 0, np.append(self.places, 0)[words], found)
+
+
+@dataclass(eq=False)
+class _ColumnRead:
+    """What was read of a column: numbers, or days as numbers, with how often each is there; and words."""
+
+    name: str
+    typed: bool
+    days: bool | None = None
+    words: dict[str, int] = field(default_factory=dict[str, int])
+    values: Floats = field(default_factory=lambda: np.empty(0))
+    counts: Codes = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def read(self, cells: ColumnValues) -> tuple[Floats, Codes]:
+        """Numbers, and the place of each word; of a number that is -1, of a word the number is not one."""
+        from certcal.data.arrow import compute, pa, to_numpy
+
+        kind, types = cells.array.type, pa.types
+        days = types.is_date(kind) or types.is_timestamp(kind)
+        if days or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+            array = cells.array.cast(pa.date32(), safe=False).cast(pa.int32()) if days else cells.array
+            array = compute.fill_null(array.cast(pa.float64(), safe=False), math.nan)
+            self.days, numbers = days, to_numpy(array)
+            missing = np.isnan(numbers)
+            return numbers, np.where(missing, self._word(MISSING_GROUP) if missing.any() else 0, -1)
+        try:
+            values, positions = cells.distinct()
+        except pa.ArrowNotImplementedError:
+            cells.refuse(None, f"holds values of type {kind}", "name a column of numbers or text")
+        table = [self._number_or_word(value) for value in values]
+        if len(self.words) > MAX_GROUPS:
+            raise InputError(
+                f"column {self.name!r} has more than {MAX_GROUPS} distinct values; choose another column",
+            )
+        numbers = np.array([number for number, _ in table], np.float64)[positions]
+        return numbers, np.array([word for _, word in table], np.int64)[positions]
+
+    def _number_or_word(self, value: Any) -> tuple[float, int]:
+        text = MISSING_GROUP if value is None else class_name(value)
+        found = None if isinstance(value, bool) or value is None else self._number(value, text)
+        return (math.nan, self._word(text)) if found is None else (found, -1)
+
+    def _number(self, value: Any, text: str) -> float | None:
+        day = _day_of(text) if isinstance(value, str | date) else None
+        plain = isinstance(value, int | float) or (not self.typed and _NUMBER.fullmatch(text) is not None)
+        number = float(text) if plain else None
+        if self.days is None and (day is not None or number is not None):
+            self.days = day is not None
+        return day if self.days else number
+
+    def _word(self, text: str) -> int:
+        return self.words.setdefault(text, len(self.words))
+
+    def count(self, numbers: Floats, most: int | None = None) -> None:
+        """Add numbers to those seen."""
+        new, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+        values, places = np.unique(np.concatenate((self.values, new)), return_inverse=True)
+        self.counts = np.bincount(places, np.concatenate((self.counts, counts))).astype(np.int64)
+        self.values = values
+        if most is not None and values.size > most:
+            reason = f"column {self.name!r} has more than {most:,} different numbers, and the table is read in pieces"
+            raise InputError(reason, argument="by", remedy="round them, or allow more memory")
+
+    def cut(self) -> Cut:
+        """The groups of the column."""
+        starts, names, said = self.values, [class_name(value) for value in self.values.tolist()], ""
+        if self.days:
+            starts, names, said = self._periods()
+        elif starts.size > _MOST_VALUES:
+            starts, names = _quantiles(starts, self.counts)
+            said = f"{self.name} cut at its quintiles: {', '.join(names)}"
+        known = list(self.words)
+        order = natural_order(known)
+        places = len(names) + np.argsort(np.array(order, np.int64)) if order else np.empty(0, np.int64)
+        return Cut((*names, *(known[place] for place in order)), starts, places, said, bool(self.days))
+
+    def _periods(self) -> tuple[Floats, list[str], str]:
+        days = [_EPOCH + timedelta(days=each) for each in self.values.tolist()]
+        if all(day.day == 1 for day in days) and len(days) <= _MOST_PERIODS:
+            return self.values, [_PERIODS["months"](day) for day in days], ""
+        if len(days) <= _MOST_PERIODS:
+            return self.values, [day.isoformat() for day in days], ""
+        unit, told = next(
+            (unit, told)
+            for unit, told in ((unit, [of(day) for day in days]) for unit, of in _PERIODS.items())
+            if len(set(told)) <= _MOST_PERIODS or unit == "years"
+        )
+        names = list(dict.fromkeys(told))
+        firsts = self.values[[told.index(name) for name in names]]
+        return firsts, names, f"{self.name} cut into {unit}: {names[0]} to {names[-1]}"
+
+
+_EPOCH = date(1970, 1, 1)
+
+
+def _day_of(text: str) -> float | None:
+    """Days since 1970 of a date such as 2024-01-31, 2024-01 or 31.01.2024; None for anything else."""
+    if found := _ISO.fullmatch(text):
+        year, month, day = found.groups()
+    elif found := _POINTS.fullmatch(text):
+        day, month, year, _ = found.groups()
+    else:
+        return None
+    with suppress(ValueError):
+        return float((date(int(year), int(month), int(day or 1)) - _EPOCH).days)
+    return None
+
+
+def _quantiles(values: Floats, counts: Codes) -> tuple[Floats, list[str]]:
+    """Where parts of about equal size start, and what they are called; equal values stay together."""
+    ends = np.cumsum(counts)
+    targets = ends[-1] * np.arange(1, _PARTS) / _PARTS
+    places = 1 + np.abs(ends[:-1] - targets[:, None]).argmin(axis=1)
+    starts = np.unique(np.concatenate(([0], places)))
+    lasts = np.append(starts[1:], values.size) - 1
+    low, high = values[starts], values[lasts]
+    tried = (
+        [[_number_text(end, digits) for end in ends] for ends in zip(low, high, strict=True)] for digits in range(3, 18)
+    )
+    texts = next(each for each in tried if all(one[1] != two[0] for one, two in pairwise(each)))
+    dash = " to " if low[0] < 0 else "–"
+    return low, [one if one == two else f"{one}{dash}{two}" for one, two in texts]
+
+
+def _number_text(value: float, digits: int) -> str:
+    return class_name(float(value)) if float(value).is_integer() else f"{value:.{digits}g}"
+
+
+class Groupings:
+    """What the rows of a table are grouped by: each of several columns or crossings.
+
+    Parameters
+    ----------
+    asked
+        Names of columns, and crossings such as "product*channel"; what is a column as it stands is no crossing.
+    table
+        The columns there are.
+    """
+
+    def __init__(self, asked: Sequence[str], table: Sequence[TableColumn]) -> None:
+        kinds = {column.name: column.kind for column in table}
+
+        def column(name: str) -> str:
+            return Resolver(table, {"by": name}).column("by")
+
+        self.asked = tuple(dict.fromkeys(asked))
+        self.crossed = {
+            by: (by,) if by in kinds or "*" not in by else tuple(dict.fromkeys(map(column, _factors(by))))
+            for by in self.asked
+        }
+        self.columns = tuple(dict.fromkeys(column(name) for names in self.crossed.values() for name in names))
+        self._read = {name: _ColumnRead(name, kinds[name] != "unknown") for name in self.columns}
+        self._cuts: dict[str, Cut] = {}
+
+    def add(self, batch: Batch) -> Arrays:
+        """What a batch has in these columns, as arrays."""
+        found: Arrays = {}
+        for name, column in self._read.items():
+            found[f"by {name}"], found[f"word {name}"] = column.read(batch[name])
+        return found
+
+    def count(self, arrays: Arrays, *, in_pieces: bool = False) -> None:
+        """Note the numbers that are there, before anything is cut."""
+        for name, column in self._read.items():
+            column.count(arrays[f"by {name}"], _MOST_COUNTED if in_pieces else None)
+
+    def cut(self) -> None:
+        """Cut all columns by what was read of them."""
+        self._cuts = {name: column.cut() for name, column in self._read.items()}
+
+    def codes(self, arrays: Arrays) -> Codes:
+        """A number for the group of each sample, by grouping; groups of different groupings have different ones."""
+        found: list[Codes] = []
+        for first, names in zip(self._firsts(), self.crossed.values(), strict=True):
+            code = np.zeros(arrays[f"by {names[0]}"].size, np.int64)
+            for name in names:
+                cut = self._cuts[name]
+                code = code * len(cut.names) + cut.codes(arrays[f"by {name}"], arrays[f"word {name}"])
+            found.append(first + code)
+        return np.stack(found)
+
+    def _firsts(self) -> list[int]:
+        sizes = [math.prod(len(self._cuts[name].names) for name in names) for names in self.crossed.values()]
+        return [sum(sizes[:place]) for place in range(len(sizes))]
+
+    def named(self, code: int) -> tuple[str, str, dict[str, str]]:
+        """The name of a group, what it is a group of, and its value of each column."""
+        place = int(np.searchsorted(self._firsts(), code, side="right")) - 1
+        by, rest = self.asked[place], code - self._firsts()[place]
+        where: dict[str, str] = {}
+        for name in reversed(self.crossed[by]):
+            names = self._cuts[name].names
+            where[name] = names[rest % len(names)]
+            rest //= len(names)
+        where = dict(reversed(where.items()))
+        name = "*".join(where.values())
+        return name if len(self.asked) == 1 else f"{by}={name}", by, where
+
+    def split(self, predictions: Predictions, codes: Codes) -> Iterator[PredictionGroup]:
+        """The groups that have samples."""
+        for by, own in zip(self.asked, codes, strict=True):
+            present = np.unique(own)
+            if present.size > MAX_GROUPS:
+                reason = f"{by!r} makes {present.size:,} groups, more than {MAX_GROUPS}"
+                raise InputError(reason, argument="by", remedy="cross fewer columns")
+            for code in present.tolist():
+                name, _, where = self.named(code)
+                rows = np.flatnonzero(own == code)
+                yield PredictionGroup(name, predictions.select(rows), by, where, rows)
+
+    @property
+    def described(self) -> tuple[GroupingColumns, ...]:
+        """What each of them is made of, and how it was cut."""
+        return tuple(
+            GroupingColumns(
+                by,
+                names,
+                tuple(filter(None, (self._cuts[name].said for name in names))),
+                len(names) == 1 and self._cuts[by].time,
+            )
+            for by, names in self.crossed.items()
+        )
+
+
+def _factors(by: str) -> list[str]:
+    return [part.strip() for part in by.split("*")]

@@ -1,0 +1,192 @@
+"""Groups of a table: what was predicted of each and what happened, with intervals that hold for all of them.
+
+*What is random.* The outcomes, given scores, weights and the columns that name the groups, independent of each other.
+*What is claimed.* For every group at once, with the level that is asked for: limits of the mean probability of outcome
+1, of which observed/expected and the gap are functions, since the mean score of a group is given. *Why.* The limits of
+one of k groups fail with probability at most α/k (Clopper and Pearson for draws that differ, Hoeffding with weights),
+and groups may overlap, so the union bound is what adds them up. Slopes share α among themselves in the same way; their
+intervals are asymptotic.
+
+Groups are ordered by the p-value of their deviation, the smallest α at which their limits would leave out what was
+predicted: the same tails, so that order and intervals never contradict each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, SupportsIndex, TypeVar, overload
+
+from certcal._base.checks import InputError
+from certcal._base.json import PlainValues
+from certcal._base.text import did_you_mean
+from certcal.binning import BinTable
+from certcal.claims import Estimate
+from certcal.verbs.answers import SEGMENTS, ObservedRate, Segment, rate_of
+
+Member = TypeVar("Member", bound=Any)
+
+
+class ByName(tuple[Member, ...]):
+    """Groups in their order, also by name.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> m = certcal.measure([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], by=["a", "b", "a", "b"])
+    >>> m.groups["b"].n, m.groups[0].name
+    (2, 'a')
+    """
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str) -> Member: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Member, ...]: ...
+    def __getitem__(self, key: SupportsIndex | slice | str) -> Member | tuple[Member, ...]:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        found = next((each for each in self if each.name == key), None)
+        if found is None:
+            names = [str(each.name) for each in self]
+            raise InputError(
+                f"there is no group {key!r}", remedy=did_you_mean(key, names, f"there are {', '.join(names)}")
+            )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class GroupRate(
+    PlainValues,
+    keys="events? expected? predicted observed ratio? ratio_interval? gap gap_interval slope? slope_interval? p "
+    "direction level",
+):
+    """What was predicted of a group and what happened, with intervals that hold for all groups together."""
+
+    rate: ObservedRate
+    """Its limits have the group's share of 1 - level."""
+    p: float
+    """Two-sided p-value of this group alone."""
+    level: float
+    """Of all groups together."""
+    is_score: bool
+    """Whether outcomes are events of a binary score, and not whether a prediction is right."""
+    slope: float | None = None
+    slope_interval: tuple[float, float] | None = None
+    """Calibration slope of a binary score, asymptotic."""
+
+    @property
+    def predicted(self) -> float:
+        """Mean score or confidence."""
+        return self.rate.predicted
+
+    @property
+    def observed(self) -> float:
+        """Share of outcomes 1, or of what is right."""
+        return self.rate.observed
+
+    @property
+    def events(self) -> float | None:
+        """Sum of the outcomes, each with its weight; None where predictions are right or wrong."""
+        if not self.is_score:
+            return None
+        found = self.rate.observed * self.rate.weight
+        return round(found) if self.rate.weight == self.rate.n else found
+
+    @property
+    def expected(self) -> float | None:
+        """Sum of the scores."""
+        return self.rate.predicted * self.rate.weight if self.is_score else None
+
+    @property
+    def ratio(self) -> float | None:
+        """Observed over expected events."""
+        return self.rate.ratio if self.is_score else None
+
+    @property
+    def ratio_interval(self) -> tuple[float, float] | None:
+        """Ends for the true ratio."""
+        if not self.is_score or not self.rate.predicted > 0:
+            return None
+        return self.rate.lower / self.rate.predicted, self.rate.upper / self.rate.predicted
+
+    @property
+    def gap(self) -> float:
+        """Observed minus predicted."""
+        return self.rate.gap
+
+    @property
+    def gap_interval(self) -> tuple[float, float]:
+        """Ends for the true gap."""
+        return self.rate.lower - self.rate.predicted, self.rate.upper - self.rate.predicted
+
+    @property
+    def direction(self) -> int:
+        """1 where more happens than is predicted beyond sampling error, -1 where less does, else 0."""
+        return self.rate.direction
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """What groups are ordered by: evidence, then size of the deviation."""
+        return self.p, -abs(self.gap) * self.rate.weight
+
+    def columns(self) -> Mapping[str, Any]:
+        """One value per column of a table."""
+        found = {name: getattr(self, name) for name in ("events", "expected", "predicted", "observed")}
+        for name in ("ratio", "gap", "slope"):
+            lower, upper = getattr(self, f"{name}_interval") or (None, None)
+            found |= {name: getattr(self, name), f"{name}_lower": lower, f"{name}_upper": upper}
+        return {**found, "p": self.p}
+
+
+def group_rates(groups: Sequence[tuple[BinTable, Estimate | None]], level: float, *, is_score: bool) -> list[GroupRate]:
+    """The rates of groups from the sums of their bins and their slopes."""
+    share = (1 - level) / max(1, len(groups))
+    return [
+        GroupRate(rate_of(bins, share), deviation_p(bins), level, is_score, *_slope(slope if is_score else None, share))
+        for bins, slope in groups
+    ]
+
+
+def _slope(row: Estimate | None, share: float) -> tuple[float | None, tuple[float, float] | None]:
+    if row is None or row.interval is None or not math.isfinite(row.value):
+        return None, None
+    quantile = NormalDist().inv_cdf
+    longer = quantile(1 - share / 2) / quantile((1 + row.interval.level) / 2)
+    value = float(row.value)
+    return value, (value + longer * (row.interval.lower - value), value + longer * (row.interval.upper - value))
+
+
+def segments_of(groups: Iterable[tuple[Mapping[str, str], BinTable]]) -> list[Segment]:
+    """What an answer is told of groups: their limits at its own level."""
+    every = list(groups)
+    return [
+        Segment(where, rate_of(bins, SEGMENTS / len(every)), deviation_p(bins), _is_unweighted(bins))
+        for where, bins in every
+    ]
+
+
+def deviation_p(bins: BinTable) -> float:
+    """Two-sided p-value of the outcomes of all bins as one group, if their probabilities are the scores.
+
+    That of the limits of :func:`certcal.bounds.clopper_pearson` for draws that differ: twice the smaller binomial tail
+    at the mean score, of a single event n p̄, and 1 where that tail is above ¼ and no longer a limit. With weights it
+    is that of Hoeffding's inequality.
+    """
+    from scipy.special import betainc
+
+    weight, expected, events = (float(each.sum()) for each in (bins.weight, bins.confidence_sum, bins.correct_sum))
+    if not _is_unweighted(bins):
+        return min(1.0, 2 * math.exp(-2 * (events - expected) ** 2 / float(bins.squared_weight.sum())))
+    n, mean = round(weight), min(1.0, max(0.0, expected / weight))
+    tails: list[float] = []
+    for hits, p in ((round(events), mean), (n - round(events), 1 - mean)):
+        tails.append(1.0 if hits == 0 else n * p if hits == 1 else float(betainc(hits, n - hits + 1, p)))
+    return 2 * min(tails) if min(tails) <= 0.25 else 1.0
+
+
+def _is_unweighted(bins: BinTable) -> bool:
+    return bool((bins.weight == bins.count).all() and (bins.squared_weight == bins.count).all())
