@@ -260,6 +260,7 @@ class Measurement(Result):
         share = GROUPS - SEGMENTS if self.groups else GROUPS
         found = Diagnosis.of_bins(self.whole.reliability.table, share) if self.diagnosis is None else self.diagnosis
         about = self.source, self.about.get("columns", {})
+        by = {"by": self.by} if len(self.groupings) == 1 and about[1] else {}
         rank = self.row_of("auroc")
         unsaid = ["anything about samples that are drawn differently, or later"]
         if rank is not None and not math.isnan(rank.value):
@@ -273,7 +274,7 @@ class Measurement(Result):
             error=self.row_of("ece"),
             segments=segments_of((each.where, each.reliability.table) for each in self.groups),
             repair=command_for(["recalibrate", "fit"], "recalibrate", *about, "-o", "map.json"),
-            prove=command_for(["bound"], "bound", *about),
+            prove=command_for(["bound"], "bound", self.source, {**about[1], **by}),
             unsaid=unsaid,
         )
 
