@@ -211,3 +211,9 @@ def test_a_missing_file_suggests_its_neighbour(certcal_command, intervals):
     ran = certcal_command("certify", intervals.with_name("interval.csv"))
     assert ran.code == 2
     assert "did you mean" in ran.err
+
+
+def test_intervals_are_grouped_by_one_column_and_more_are_refused(certcal_command, radii):
+    ran = certcal_command("certify", radii, "--by", "site", "--by", "radius")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--by: intervals are grouped by one column; give its name" in ran.err

@@ -247,6 +247,8 @@ def certify(
         if by is not None or columns:
             raise InputError("the columns of this table are known; leave them out", argument="by")
         return _certify_table(given, asked, progress)
+    if not isinstance(by, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("intervals are grouped by one column", argument="by", remedy="give its name")
     named = columns if by is None else {**(columns or {}), "by": by}
     clean = asked.edges == "equal-mass"
     table = read_intervals(cast("str", given), named, alpha=asked.alpha is None, samples=clean)
