@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom, norm
 from sklearn.linear_model import LogisticRegression
 
-from certcal import InputError
+from certcal import InputError, measure
 from certcal.metrics import (
     Evidence,
     calibration_intercept,
@@ -497,3 +497,22 @@ def test_intervals_of_the_net_benefit_cover_the_population_where_events_are_few(
     narrow = decision_curve(s, y, [0.3], level=0.5)
     wide = decision_curve(s, y, [0.3])
     assert narrow.upper[0] - narrow.lower[0] < 0.6 * (wide.upper[0] - wide.lower[0])
+
+
+@pytest.mark.parametrize(
+    ("scores", "samples", "events"),
+    [
+        ((0.001, 0.9), (1483, 17), (2, 16)),  # a whole Newton step leaves both groups without curvature
+        ((0.6075, 0.6067, 0.012, 0.9998), (4676, 588, 21, 18), (3730, 10, 0, 18)),  # neighbours that are far apart
+    ],
+)
+def test_the_slope_is_found_where_few_samples_have_all_the_leverage(scores, samples, events):
+    counts = np.ravel([(each, n - each) for n, each in zip(samples, events, strict=True)])
+    s, y = np.repeat(np.repeat(scores, 2), counts), np.repeat(np.tile([1, 0], len(scores)), counts)
+    slope, height = calibration_slope(s, y), calibration_intercept(s, y, joint=True)
+    x = logit(s)
+    missing = y - expit(height + slope * x)
+    assert abs(missing.sum()) <= 1e-6
+    assert abs(missing @ x) <= 1e-6
+    spread = measure(y, s)["calibration_slope"].interval
+    assert spread.lower < slope < spread.upper

@@ -28,7 +28,7 @@ _BLOCK = 1 << 13
 _MOST_STEPS = 200
 # Newton's method stops after a step that lowers the loss by this part of its curvature: the next would be its square.
 _CLOSE = 1e-15
-# The longest step of the intercept alone, whose curvature may vanish where scores are extreme.
+# The longest step in log-odds, at any score, beyond those reached: curvature may vanish where scores are extreme.
 _LONGEST = 16.0
 
 
@@ -109,6 +109,7 @@ class OutcomeRegression:
         self.spread = float(np.sqrt(np.average((x - self.centre) ** 2, weights=w))) if x.size else 0.0
         self.spread = self.spread or 1.0
         self.x = (x - self.centre) / self.spread
+        self._range = np.array((self.x.min(), self.x.max())) if x.size else np.zeros(2)
 
     @property
     def overlaps(self) -> bool:
@@ -212,6 +213,8 @@ class OutcomeRegression:
             step = np.zeros(2)
             if free == 2:
                 step[:] = np.linalg.solve(_hessian(sums, 2), gradient)
+                now, change = (float(np.abs(each[0] + each[1] * self._range).max()) for each in (at, step))
+                step *= min(1.0, (_LONGEST + now) / (change or 1.0))
             else:
                 step[0] = np.clip(sums[1] / max(float(sums[3]), 1e-300), -_LONGEST, _LONGEST)
             decrease = float(gradient @ step[:free])
