@@ -80,7 +80,7 @@ LIBRARIES = {
     "torch": {"attacks", "lab", "models", "interop", "verification"},
     "torchmetrics": {"interop"},
     "safetensors": {"lab", "models"},
-    "onnx": {"models"},
+    "onnx": {"models", "calibrators"},  # a map as a graph
     "onnxruntime": {"models"},
     "onnxscript": {"models"},
     "PIL": {"data"},

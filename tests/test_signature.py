@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from nowhere import Unknown  # pyright: ignore
 
 VERBS: list[Any] = [
-    *(certcal.measure, certcal.bound, certcal.recalibrate, certcal.apply_map, certcal.compare, certcal.certify),
+    *(certcal.measure, certcal.bound, certcal.recalibrate, certcal.apply_map, certcal.export_map),
+    *(certcal.compare, certcal.certify),
     *(
         certcal.sample,
         certcal.decide,

@@ -109,6 +109,7 @@ CALLS: tuple[tuple[Any, dict[str, Any], str], ...] = (
     (certcal.bound, {"data": PAIRS}, "by progress settings delta joint bins closed scale form seed"),
     (certcal.recalibrate, {"data": PAIRS}, "method confidence progress settings fraction seed bins closed delta"),
     (certcal.apply_map, {"map": metrics, "data": PAIRS}, "map progress settings"),
+    (certcal.export_map, {"map": calibrators.PlattScaling().fit([0.2, 0.8], [0, 1]), "to": "sql"}, "map to column"),
     (certcal.summarize, {"run": "nowhere"}, "run progress"),
 )
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from certcal.verbs.certified_recalibration import CertifiedRecalibration
     from certcal.verbs.certify import Certification, certify
     from certcal.verbs.compare import ChangeComparison, compare
+    from certcal.verbs.export_map import export_map
     from certcal.verbs.measure import Measurement, measure
     from certcal.verbs.predict import predict
     from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration, recalibrate
@@ -93,6 +94,7 @@ __all__ = [
     "data",
     "decide",
     "engines",
+    "export_map",
     "interop",
     "lab",
     "measure",
@@ -128,6 +130,7 @@ _HOMES = {
     "certcal.verbs.certified_recalibration": ("CertifiedRecalibration",),
     "certcal.verbs.certify": ("Certification", "certify"),
     "certcal.verbs.compare": ("ChangeComparison", "compare"),
+    "certcal.verbs.export_map": ("export_map",),
     "certcal.verbs.measure": ("Measurement", "measure"),
     "certcal.verbs.predict": ("predict",),
     "certcal.verbs.recalibrate": ("PredictionRecalibration", "Recalibration", "recalibrate"),

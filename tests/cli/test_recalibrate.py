@@ -9,7 +9,7 @@ import shlex
 import numpy as np
 import pytest
 
-from certcal import measure
+from certcal import export_map, measure
 from certcal import recalibrate as library
 from certcal.calibrators import (
     CertifiedIsotonic,
@@ -673,3 +673,37 @@ def test_a_fit_to_predictions_of_any_kind_writes_its_page(certcal_command, tmp_p
     assert certcal_command("recalibrate", "apply", tmp_path / "map.json", tmp_path / "t.csv", "-o", after).code == 0
     measured = json.loads(certcal_command("measure", after, "--json").out)
     assert measured["kind"] == {"s": "score", "c": "confidence", "p": "probabilities"}[head[0]]
+
+
+def test_a_map_is_written_in_every_language_whole_or_not_at_all(certcal_command, maps, tmp_path):
+    fitted = load(maps["confidences"]).calibrator
+    printed = certcal_command("recalibrate", "export", maps["confidences"], "--to", "sql", "--column", "pd")
+    assert (printed.code, printed.err) == (0, "")
+    assert printed.out == export_map(fitted, to="sql", column="pd")
+    for to, ending in {"sql": ".sql", "python": ".py", "excel": ".xlsx", "onnx": ".onnx"}.items():
+        path = tmp_path / f"map{ending}"
+        ran = certcal_command("recalibrate", "export", maps["confidences"], "--to", to, "-o", path)
+        assert (ran.code, ran.out, ran.err) == (0, "", f"wrote {path}\n")
+        if to != "excel":  # which says when it was made
+            made = export_map(fitted, to=to)
+            assert path.read_bytes() == (made.encode() if isinstance(made, str) else made)
+        again = certcal_command("recalibrate", "export", maps["confidences"], "--to", to, "-o", path)
+        assert (again.code, "exists and is not overwritten" in again.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("confidences", ("--to", "excel"), "-o FILE is missing; say where the file goes, such as -o map.xlsx"),
+        ("confidences", ("--to", "onnx", "-o", "map.sql"), "-o map.sql: choose one of the endings .onnx"),
+        ("confidences", ("--to", "sqll"), "'sqll' is not one of"),
+        ("confidences", (), "Missing option '--to'"),
+        ("confidences", ("--to", "python", "--column", "pd"), "--column: it is for sql, and the language is python"),
+        ("logits", ("--to", "sql"), "--to: a TemperatureScaling needs the scores of all classes"),
+    ],
+)
+def test_an_export_that_cannot_be_is_refused_in_one_sentence(certcal_command, maps, name, options, message):
+    ran = certcal_command("recalibrate", "export", maps[name], *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in flat(ran.err)
+    assert "Traceback" not in ran.err

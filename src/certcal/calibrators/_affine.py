@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, positive
 from certcal.calibrators._base import numbers
+from certcal.calibrators._formulas import ClassFormula
 from certcal.calibrators._temperature import best_inverse
 from certcal.calibrators.scores import LEAST, Floats, ScoreMap, as_logits, softmax
 
@@ -51,6 +52,11 @@ class AffineScaling(ScoreMap):
         x = _finite_squares(as_logits(x, self.inputs, self.floor_))
         p = softmax(_affine(x, getattr(self, f"{self._linear}_"), self.intercept_))
         return np.maximum(p, LEAST, out=p)
+
+    def _formula(self) -> ClassFormula:
+        words = f"softmax({self._linear} · logits + intercept)"
+        linear: Floats = getattr(self, f"{self._linear}_")
+        return ClassFormula(self.inputs, self.classes_.size, words, linear, self.intercept_, self.floor_)
 
     def _state(self) -> dict[str, Any] | None:
         if not hasattr(self, "intercept_"):

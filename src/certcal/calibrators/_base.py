@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, choice, confidences, positive, same_length, score_pair
 from certcal.binning import CLOSED
+from certcal.calibrators._formulas import Formula
 
 Floats = NDArray[np.float64]
 
@@ -144,6 +145,10 @@ class Calibrator(ABC):
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Take over a state that may come from a file, so everything in it is checked; InputError says what is bad."""
 
+    def _formula(self) -> Formula:
+        """What the fitted map computes, for export to other languages."""
+        raise InputError(f"a {type(self).__name__} has no formula that could be exported; apply it with certcal")
+
     def _take_over(self, state: Mapping[str, Any]) -> None:
         self._restore(state)
 
@@ -242,6 +247,13 @@ class ConfidenceMap(Calibrator):
         """
         self._require_fitted()
         return self._apply(confidences(confidence).astype(np.float64))
+
+    def __call__(self, score: float) -> float:
+        """One number after the map, in microseconds: what a service asks for."""
+        self._require_fitted()
+        if not 0 <= score <= 1:
+            raise InputError(f"score is {score!r}; pass one number from 0 to 1, or several to transform")
+        return float(self._apply(np.array([score], np.float64))[0])
 
     def predict(self, confidence: Any) -> Floats:
         """The same as :meth:`transform`, for pipelines that predict."""

@@ -15,6 +15,7 @@ from certcal._base.checks import InputError, bin_count, choice, failure_probabil
 from certcal.binning import CLOSED, bin_indices, check_edges, equal_width_edges, mass_edges, sums
 from certcal.bounds.concentration import binomial_limits, dkw_width
 from certcal.calibrators._base import OutcomeMap, numbers
+from certcal.calibrators._formulas import ScoreFormula, steps
 from certcal.calibrators.scores import Floats
 from certcal.claims import Bound, move_outward
 
@@ -66,12 +67,18 @@ class BinnedMap(OutcomeMap):
         self.counts_ = self._counted(z, c) if w is None else None
 
     def _apply(self, values: Floats) -> Floats:
+        if values.size == 1:  # a service's: nothing is compiled for it
+            side = "right" if self.closed_ == "left" else "left"
+            return self.values_[np.searchsorted(self.edges_[1:-1], values, side)]
         return self.values_[bin_indices(values, self.edges_, self.closed_)]
 
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         first = bin_indices(lower, self.edges_, self.closed_)
         last = bin_indices(upper, self.edges_, self.closed_)
         return ranges(self.values_, first, last)
+
+    def _formula(self) -> ScoreFormula:
+        return ScoreFormula(steps(self.edges_[1:-1], self.values_, self.closed_), f"{self.values_.size} steps")
 
     def _ready(self, delta: Any) -> tuple[BinCells, float, dict[str, Any]]:
         self._require_fitted()

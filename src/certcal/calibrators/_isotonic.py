@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal.calibrators._base import MOST_ADDED, OutcomeMap, number, numbers
+from certcal.calibrators._formulas import ScoreFormula, lines
 from certcal.calibrators.scores import Floats
 from certcal.metrics.isotonic import IsotonicFit, isotonic, pool
 
@@ -58,6 +59,10 @@ class CurveMap:
 
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         return self.curve_(lower), self.curve_(upper)  # the curve is monotone as computed
+
+    def _formula(self) -> ScoreFormula:
+        words = f"straight lines between {self.curve_.x.size} knots, constant outside"
+        return ScoreFormula(lines(self.curve_.x, self.curve_.y), words)
 
     def _state(self) -> dict[str, Any] | None:
         return {"x": self.curve_.x.tolist(), "y": self.curve_.y.tolist()} if hasattr(self, "curve_") else None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.calibrators._base import OutcomeMap, number
+from certcal.calibrators._formulas import SCORE, ScoreFormula, Term, constant
 from certcal.calibrators.scores import LEAST, Floats
 
 # The largest float32 below 1 is 1 - 2^-24. Confidences nearer to 0 or 1 are taken as this far away, so that the 1.0 of
@@ -68,6 +69,13 @@ class LogisticMap:
             return low, high
         room = rounding(*coefficients)
         return np.maximum(low - room, 0.0), np.minimum(high + room, 1.0)
+
+    def _formula(self) -> ScoreFormula:
+        *factors, shift = self._coefficients()
+        a, b = factors[0], factors[-1]
+        low, high = log_odds_terms(self.nearest_)
+        value = (low * a + high * b + shift).logistic(LARGEST_LOG_ODDS * max(a, b) + abs(shift))
+        return ScoreFormula(value, f"sigmoid(a ln z - b ln(1 - z) + c) with a = {a:g}, b = {b:g}, c = {shift:g}")
 
     def _state(self) -> dict[str, Any] | None:
         found = {name: getattr(self, f"{name}_", None) for name in self._limits}
@@ -202,6 +210,12 @@ def log_odds(values: Floats, nearest: float = NEAREST) -> tuple[Floats, Floats]:
     """The two terms ln z and -ln(1 - z), which add up to the log-odds, of confidences moved away from 0 and 1."""
     inside = np.clip(values, nearest, 1 - nearest)
     return np.log(inside), -np.log1p(-inside)
+
+
+def log_odds_terms(nearest: float) -> tuple[Term, Term]:
+    """The same two as a formula."""
+    inside = SCORE.clip(nearest, 1 - nearest)
+    return inside.ln(), constant(0.0) - (constant(1.0) - inside).ln()
 
 
 def sigmoid(values: Floats) -> Floats:

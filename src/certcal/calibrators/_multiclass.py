@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal.calibrators._base import Calibrator, OutcomeMap
+from certcal.calibrators._formulas import ClassFormula, ScoreFormula
 from certcal.calibrators.scores import Floats, ScoreMap, as_probabilities, class_count
 
 Whole = NDArray[np.int64]
@@ -35,6 +36,10 @@ class MadeOfMaps(ScoreMap):
                 "IsotonicCalibration()"
             )
         return super().fit(scores, y, sample_weight)
+
+    @staticmethod
+    def _formula_in(each: OutcomeMap) -> ScoreFormula:
+        return cast("ScoreFormula", each._formula())
 
     @staticmethod
     def _map_in(document: Any, name: str) -> OutcomeMap:
@@ -85,6 +90,10 @@ class OneVsRest(MadeOfMaps):
         nothing = mapped.sum(axis=1) == 0
         mapped[nothing] = p[nothing]
         return mapped / mapped.sum(axis=1, keepdims=True)
+
+    def _formula(self) -> ClassFormula:
+        maps = tuple(map(self._formula_in, self.maps_))
+        return ClassFormula(self.inputs, len(maps), "one map per class, made to sum to 1", each=maps)
 
     def _state(self) -> dict[str, Any] | None:
         return {"maps": [each.to_dict() for each in self.maps_]} if hasattr(self, "maps_") else None
@@ -163,6 +172,11 @@ class TopLabel(MadeOfMaps):
         p *= ((1 - mapped) / p.sum(axis=1))[:, None]
         p[rows, top] = mapped
         return p
+
+    def _formula(self) -> ClassFormula:
+        words, top = "a map of the predicted class, the others in proportion", self._formula_in(self.pooled_)
+        tops = {k: self._formula_in(each) for k, each in self.maps_.items()}
+        return ClassFormula(self.inputs, self.classes_.size, words, top=top, tops=tops)
 
     def _state(self) -> dict[str, Any] | None:
         if not hasattr(self, "pooled_"):

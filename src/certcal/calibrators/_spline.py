@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal.calibrators._base import OutcomeMap, number, numbers
-from certcal.calibrators._logistic import LogisticMap, LogisticProblem, inside, sigmoid
+from certcal.calibrators._formulas import ScoreFormula, pieces
+from certcal.calibrators._logistic import LogisticMap, LogisticProblem, inside, log_odds_terms, sigmoid
 from certcal.calibrators.scores import Floats
 
 # Weights of the squared differences of neighbouring slopes, in log losses of one sample; the smoothest first.
@@ -84,6 +85,17 @@ class SplineScaling(LogisticMap, OutcomeMap):
     def _apply(self, values: Floats) -> Floats:
         x = np.add(*self._log_odds(values))
         return inside(sigmoid(self._integrals(x) @ self.slopes_ + self.level_))
+
+    def _formula(self) -> ScoreFormula:
+        width, slopes = np.diff(self.knots_), self.slopes_
+        rise, bend = width * slopes[:-1], width * np.diff(slopes) / 2
+        level = self.level_ + np.concatenate([[0], np.cumsum(rise + bend)])
+        inner = np.stack([level[:-1], rise, bend], axis=1)
+        rows = np.concatenate([[[level[0], slopes[0], 0]], inner, [[level[-1], slopes[-1], 0]]])
+        ends = np.append(self.knots_[0], self.knots_), np.concatenate([[1], width, [1]])
+        low, high = log_odds_terms(self.nearest_)
+        words = f"sigmoid of {self.knots_.size - 1} parabolas of the log-odds, straight outside"
+        return ScoreFormula(pieces(low + high, self.knots_, *ends, rows).logistic(), words)
 
     def _coefficients(self) -> tuple[float, ...]:
         # What is added up is at most a slope times the way from the first knot, which is twice as long as log-odds are.

@@ -13,6 +13,7 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import read_only
 from certcal._base.threads import map_blocks
 from certcal.calibrators._base import number
+from certcal.calibrators._formulas import ClassFormula
 from certcal.calibrators.scores import (
     LEAST,
     Floats,
@@ -96,6 +97,11 @@ class TemperatureScaling(ScoreMap):
         with np.errstate(over="ignore"):  # logits of 1e308 and -1e308: a probability of 0
             p = softmax((x - x.max(axis=1, keepdims=True).astype(np.float64)) / self.temperature_)
         return np.maximum(p, LEAST, out=p)
+
+    def _formula(self) -> ClassFormula:
+        k = self.classes_.size
+        words = f"softmax(logits / {self.temperature_:g})"
+        return ClassFormula(self.inputs, k, words, np.full(k, 1 / self.temperature_), np.zeros(k), self.floor_)
 
     def _state(self) -> dict[str, Any] | None:
         if not hasattr(self, "temperature_"):

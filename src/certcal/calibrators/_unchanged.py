@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.calibrators._base import OutcomeMap
+from certcal.calibrators._formulas import SCORE, ClassFormula, ScoreFormula
 from certcal.calibrators._logistic import NEAREST, LogisticMap, inside
 from certcal.calibrators.scores import LEAST, Floats, ScoreMap, as_probabilities, class_count
 
@@ -35,6 +36,10 @@ class Unchanged(LogisticMap, OutcomeMap):
 
     def _apply(self, values: Floats) -> Floats:
         return inside(values) if self.nearest_ == NEAREST else np.clip(values, self.nearest_, 1 - self.nearest_)
+
+    def _formula(self) -> ScoreFormula:
+        ends = (LEAST, 1 - 2.0**-53) if self.nearest_ == NEAREST else (self.nearest_, 1 - self.nearest_)
+        return ScoreFormula(SCORE.clip(*ends), f"the score, at least {ends[0]:g} away from 0 and 1")
 
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         return self._apply(lower), self._apply(upper)
@@ -71,6 +76,10 @@ class UnchangedScores(ScoreMap):
             p = np.maximum(p, self.floor_)
             p /= p.sum(axis=1, keepdims=True)
         return np.maximum(p, LEAST, out=p)
+
+    def _formula(self) -> ClassFormula:
+        k = self.classes_.size
+        return ClassFormula(self.inputs, k, "the given probabilities", np.ones(k), np.zeros(k), self.floor_)
 
     def _state(self) -> dict[str, Any] | None:
         return {"classes": int(self.classes_.size)} if hasattr(self, "classes_") else None

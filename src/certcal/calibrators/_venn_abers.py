@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, confidences
 from certcal.calibrators._base import OutcomeMap, numbers
+from certcal.calibrators._formulas import ScoreFormula, constant, steps
 from certcal.calibrators.scores import Floats
 from certcal.metrics.isotonic import isotonic
 
@@ -87,6 +88,12 @@ class VennAbers(OutcomeMap):
     def _apply(self, values: Floats) -> Floats:
         low, high = self._pair(values)
         return high / (1 - low + high)
+
+    def _formula(self) -> ScoreFormula:
+        low = steps(self.starts_, np.append(0.0, self.low_), "left")
+        high = steps(self.ends_, np.append(self.high_, 1.0), "right")
+        value = constant(1.0) / (constant(1.0) + (constant(1.0) - low) / high)
+        return ScoreFormula(value, f"p1 / (1 - p0 + p1), of {self.low_.size + 1} and {self.high_.size + 1} steps")
 
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         return np.maximum(self._apply(lower) - _ROUNDING, 0.0), np.minimum(self._apply(upper) + _ROUNDING, 1.0)

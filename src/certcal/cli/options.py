@@ -128,10 +128,9 @@ def _option(section: str, name: str, spec: Spec, default: Any, required: bool = 
         flag,
         name,
         type=_type(spec),
-        required=required,
         multiple=spec.many,
         callback=join_values(spec, default) if spec.many else None,
-        default=default,
+        **({"required": True} if required else {"default": default}),  # None would count as given
         metavar=metavar if spec.kind != "word" else spec.metavar,
         help=text,
         shell_complete=complete_metrics if name == "metrics" else complete_columns if spec.kind == "name" else None,

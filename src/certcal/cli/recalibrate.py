@@ -8,12 +8,16 @@ from typing import Any
 import click
 
 from certcal._base.checks import InputError
+from certcal._base.files import write_bytes
 from certcal.cli.app import ExampleCommand, Examples, LazyGroup
-from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import column_options, pop_columns, verb_options
+from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options, quiet_option
+from certcal.cli.options import column_options, option, pop_columns, verb_options
+from certcal.cli.progress import tell
 from certcal.data import OPTIONS
 from certcal.result import PICTURES
 from certcal.verbs.apply_map import ENDINGS, apply_map
+from certcal.verbs.export_map import ENDINGS as EXPORTED
+from certcal.verbs.export_map import export_map
 from certcal.verbs.recalibrate import has_figure
 from certcal.verbs.recalibrate import recalibrate as verb
 
@@ -40,6 +44,12 @@ _APPLY: Examples = (
     ("certcal recalibrate apply map.json predictions.csv -o after.csv", "then: certcal measure after.csv"),
     ("certcal recalibrate apply map.json unlabelled.csv -o after.parquet", "scores alone: nothing to measure"),
 )
+_EXPORT: Examples = (
+    ("certcal recalibrate export map.json --to sql --column pd", "an expression for a SELECT list"),
+    ("certcal recalibrate export map.json --to python -o calibrate.py", "a module that needs nothing else"),
+    ("certcal recalibrate export map.json --to excel -o map.xlsx", "scores in column A, a formula in B"),
+    ("certcal recalibrate export map.json --to onnx -o map.onnx", "float64, also of all classes"),
+)
 
 
 @click.group(
@@ -47,8 +57,9 @@ _APPLY: Examples = (
     commands_from={
         "fit": ("certcal.cli.recalibrate", "Fit a map to one part of the samples, and judge it on the other."),
         "apply": ("certcal.cli.recalibrate", "Apply a map to a run or a table."),
+        "export": ("certcal.cli.recalibrate", "Write a map as SQL, Python, Excel or ONNX."),
     },
-    examples=(_FIT[0], _FIT[4], *_APPLY),
+    examples=(_FIT[0], _FIT[4], *_APPLY, _EXPORT[0]),
 )
 def recalibrate() -> None:
     """Recalibrate scores or confidences, also in the worst case."""
@@ -106,6 +117,33 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     output.check(map_file, source)
     done = apply_map(map_file, source, columns=columns, **options)
     output.emit(done, files=output.paths)
+
+
+@click.command(cls=ExampleCommand, examples=_EXPORT)
+@click.argument("map_file", metavar="MAP", type=click.Path())
+@verb_options(export_map, "Language")
+@option(OUTPUT, "-o", "--output", "out", metavar="FILE", type=click.Path(), help="Write .sql .py .xlsx or .onnx.")
+@option(OUTPUT, "--force", is_flag=True, help="Replace an existing file.")
+@quiet_option
+def export(map_file: str, to: Any, column: str | None, out: str | None, force: bool) -> None:
+    """Write the map in the file MAP in a language that needs no certcal.
+
+    SQL and Python are printed, or written with -o. Maps of one score go to all languages, maps of all classes to Python
+    and ONNX. A score that is missing or outside the range of the map gets NULL, #N/A, NaN or an error in Python.
+    """
+    from certcal.cli.sources import existing
+
+    existing(map_file, "map")
+    content = export_map(map_file, to=to, column=column)
+    ending = EXPORTED[to]
+    if out is None and to in ("excel", "onnx"):
+        raise InputError(f"-o FILE is missing; say where the file goes, such as -o map{ending}")
+    Output((ending,), as_json=False, files=() if out is None else (out,), force=force).check(map_file)
+    if out is None:
+        click.echo(content, nl=False)
+        return
+    write_bytes(Path(out), content.encode() if isinstance(content, str) else content, force=force)
+    tell(f"wrote {out}")
 
 
 def _certificate(source: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -175,7 +175,7 @@ def apply_map(
     """
     progress = as_reporter(progress)
     asked = gather(ApplySettings, locals())
-    saved, name = _open_map(map)
+    saved, name = open_map(map)
     given = source_of(data, columns, asked, defaults_of(apply_map))
     if given.kind == "predictions":
         return _map_predictions(name, saved, given, columns, progress, everything=everything)
@@ -190,7 +190,7 @@ def apply_map(
     return _map_certified_samples(name, saved, source, everything=everything)
 
 
-def _open_map(given: Any) -> tuple[Saved, str]:
+def open_map(given: Any) -> tuple[Saved, str]:
     """A fitted calibrator with what it was fitted to, and how to speak of it."""
     if isinstance(given, str | os.PathLike):
         path = Path(cast("Any", given))
