@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import certcal
 from certcal import InputError
+from certcal._base.rounding import sure_text
 from certcal.claims import Bound, Certificate, Estimate, Interval, Ledger, move_outward, round_outward
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -383,3 +384,12 @@ def test_claims_of_different_types_have_no_order_and_a_bound_is_no_number(other)
 
 def test_bounds_with_the_same_fields_are_one_in_a_set():
     assert len({Bound("ece", 0.08, "upper", 0.05, 10, ()), Bound("ece", 0.08, "upper", 0.05, 10, ())}) == 1
+
+
+@given(st.floats(1e-300, 1, exclude_max=True))
+def test_nothing_is_said_to_be_surer_than_it_is(failure):
+    said = Decimal(sure_text(failure).removesuffix("% sure"))
+    assert 0 <= said < 100
+    assert said <= 100 * (1 - Decimal(repr(failure))) or failure < 1e-12
+    # In so many digits that little of it is lost.
+    assert 100 - said <= Decimal(112) * max(Decimal(repr(failure)), Decimal("1e-12"))

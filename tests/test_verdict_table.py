@@ -196,29 +196,28 @@ def test_the_worst_of_the_settings_decides_in_every_door(
             code, document, page, shown = emitted(found, tmp_path, capsys, require)
             assert code == (not met)
             assert [(each["value"], each["passed"]) for each in document["verdict"]] == [(one.value, met)]
-            assert f'class="verdict {"pass" if met else "fail"}"' in page
+            classes = {"met": "pass", "not met": "fail", "not shown": "open"}
+            assert f'class="verdict {classes[one.outcome]}"' in page
             assert one.sentence in page
             assert one.sentence in " ".join(shown.split())
             # The number in large type is the one that was judged, and so is the headline elsewhere.
             large = re.search(r'<p class="value">(?:<span>(?:at most|at least)</span>)?<strong><bdi>([^<]*)', page)
             assert large is not None
-            assert large[1] == one.text.replace("-", "−")
+            assert large[1] == one.number
             assert (document["headline"]["value"], document["headline"]["text"]) == (one.value, one.text)
-            assert one.text.replace("-", "−") in document["headline"]["sentence"]
+            assert one.found in document["headline"]["sentence"]
             assert json.loads(in_page(page))["headline"] == document["headline"]
             assert {each["value"] for each in json.loads(in_page(page))["verdict"]} == {one.value}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_headline_that_is_required_is_the_one_on_the_page(name: str, results: Callable[[str], Any]) -> None:
-    found = results(name)
-    (one,) = found.verdict("headline <= 2").judgements
-    shown = (found.report(), found.report(require="headline <= 2"))
-    plain, judged = (next(block for block in each.headline if isinstance(block, Claim)) for each in shown)
-    assert judged.value.endswith(one.text.replace("-", "−"))
-    # A page about what changed has both estimates on top until something is required of their difference.
-    if one.judged_on != "interval" and name != "compare --bounds":
-        assert judged == plain
+def test_the_number_that_was_judged_is_the_headline_of_the_page(name: str, results: Callable[[str], Any]) -> None:
+    asked = CASES[name].asked[0]
+    require = f"{asked} {2 if asked.endswith('<=') else -2}"
+    (one,) = results(name).verdict(require).judgements
+    judged = next(block for block in results(name).report(require=require).headline if isinstance(block, Claim))
+    assert judged.value == one.found
+    assert one.number in judged.sentence
 
 
 @pytest.mark.parametrize("name", [name for name, each in CASES.items() if each.groups is not None])
@@ -257,7 +256,7 @@ def test_radii_that_nobody_asked_for_are_refused_until_one_is_named() -> None:
     found = certcal.certify(counts())
     with pytest.raises(InputError, match=r"ece is given for \d+ values of the radius, and none was asked for; ask for"):
         found.verdict("ece <= 1")
-    assert found.verdict("ece(radius=0.25) <= 1", "headline <= 1").judgements[0].value == found.at().headline.value
+    assert found.verdict("ece(radius=0.25) <= 1").judgements[0].value == found.at(0.25).headline.value
 
 
 def test_a_setting_without_a_number_that_can_decide_is_refused() -> None:
@@ -271,8 +270,8 @@ def test_several_settings_count_in_what_holds_together_and_not_in_what_passes() 
     found = certcal.measure(TABLE, metrics=ECE, bins=(5, 20), level=0.99)
     verdict = found.verdict("ece <= 1", "accuracy >= 0")
     assert [one.failure for one in verdict.judgements] == [0.01, 0.01]
-    assert "all pass with probability at most 0.01 " in verdict.note
-    assert verdict.note.endswith("at least 0.97.")
+    assert "at most 1 time in 100 " in verdict.note
+    assert verdict.note.endswith("together: 97% sure.")
     # At 20 bins a bound decides, at 5 an interval: either may be wrong.
     mixed = certcal.measure(TABLE, metrics=ECE, bins=(5, 20), level=0.9, bounds=True, delta=0.01)
     assert {mixed.verdict(f"ece(bins={k}) <= 1").judgements[0].failure for k in (5, 20)} == {0.01, 0.1}

@@ -20,7 +20,7 @@ from certcal._base.csv import CsvWriter
 from certcal._base.files import refuse_overwriting, write_bytes
 from certcal._base.json import PlainValues, as_text, for_json
 from certcal._base.text import capital
-from certcal.verdict import Candidate, Requirement, Verdict, judge
+from certcal.verdict import Candidate, Requirement, Verdict, judge, read_requirements
 
 if TYPE_CHECKING:
     from certcal.report.document import Report
@@ -204,17 +204,18 @@ class Result(PlainValues, ABC):
         return [Candidate(claim) for claim in self.claims() if hasattr(claim, "value") and hasattr(claim, "to_dict")]
 
     def verdict(self, *require: str | Requirement) -> Verdict:
-        """Whether requirements are met, such as "ece <= 0.05": true or false, with a sentence for each.
+        """Whether requirements such as "ece <= 5%" are met, with a sentence for each; true if all are.
 
-        Judged on the bound or certificate, else on the end of the interval; with "estimate ece <= 0.05" on the estimate
-        and with "every ece <= 0.05" in each group. See :mod:`certcal.verdict`.
+        Each is met, not met, or not shown by so few samples. It is judged on the bound or certificate, else on the
+        interval; with "estimate ece <= 5%" on the estimate, with "every ece <= 5%" in each group. See
+        :mod:`certcal.verdict.requirement`.
 
         Parameters
         ----------
         require
             One requirement or several, all of which must be met.
         """
-        return judge(self.candidates(), require)
+        return judge(self.candidates(), require, import_module("certcal.report.names").vocabulary())
 
     def to_json(self, *, require: str | Iterable[str] = (), provenance: Provenance | None = None) -> str:
         """Indented JSON: null for what is undefined, the word for what is infinite.
@@ -237,7 +238,7 @@ class Result(PlainValues, ABC):
         found: dict[str, Any] = {"schema": self.schema, "certcal": version("certcal"), "provenance": origin.to_dict()}
         found |= {"answer": self.answer.to_dict(), **self.contents()}
         if require:
-            verdict = judge(self.candidates(), require)
+            verdict = self.verdict(*read_requirements(require))
             found |= {"headline": verdict.decisive.headline(found.get("headline")), "verdict": verdict.to_dict()}
         return for_json(found)
 
@@ -286,7 +287,7 @@ class Result(PlainValues, ABC):
         title
             What is written on top; by default what was asked.
         require
-            Requirements such as "ece <= 0.05" whose verdict stands on top; "headline <= 0.05" is about the headline.
+            Requirements such as "ece <= 5%" whose verdict stands on top.
         about
             Who and what the report is about: model, version, owner, data, period, or any other names.
         provenance

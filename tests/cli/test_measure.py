@@ -309,7 +309,7 @@ def test_metrics_may_be_named_as_they_are_shown_and_a_tiny_p_value_is_not_printe
     assert "0.0000" not in shown
     found = certcal.measure(path)
     assert found["log loss"] == found["nll"]
-    assert found.row_of("Kolmogorov–Smirnov") == found["ks_error"]
+    assert found.row_of("KS calibration error") == found["ks_error"]
 
 
 @pytest.mark.parametrize(

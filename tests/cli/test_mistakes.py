@@ -144,7 +144,7 @@ def test_an_option_of_one_value_is_refused_when_it_is_given_twice(certcal_comman
                 ran = certcal_command(*words, name, "a", f"{name}=b" if name[:2] == "--" else f"{name}b")
                 assert ran.code == 2
                 assert ran.err.startswith(f"certcal: error: {name}: it is given 2 times and takes one value; give it")
-    assert {"--key", "--level", "--memory", "--at-most"} <= seen
+    assert {"--key", "--level", "--memory", "--title"} <= seen
     # The command that hands options on refuses them as well, and so do fields of a page.
     for repeated in (("--level", "0.9", "--level", "0.8"), ("--about", "owner=a", "--about", "owner=b")):
         ran = certcal_command("report", scores, *repeated)

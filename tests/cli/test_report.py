@@ -95,12 +95,12 @@ def test_the_page_keeps_the_json_that_is_printed_and_how_it_came_about(certcal_c
 
 
 def test_numbers_and_texts_come_with_the_page(certcal_command, scores, here):
-    asked = ("--title", "Triage", "--at-most", "0.9", "-o", "numbers.csv", "-o", "said.txt", "--quiet")
+    asked = ("--title", "Triage", "--require", "ece <= 90%", "-o", "numbers.csv", "-o", "said.txt", "--quiet")
     assert certcal_command("report", scores, "--no-intervals", *asked).err == ""
     assert sorted(path.name for path in here.iterdir()) == ["numbers.csv", "said.txt", "scores.html"]
     said = (here / "said.txt").read_text("utf-8")
     assert said.startswith("Triage\n")
-    assert all(words in said for words in ("below the required 0.9", "Reproducibility", "--title Triage"))
+    assert all(words in said for words in ("(limit 90%), 95% sure", "Reproducibility", "--title Triage"))
 
 
 def test_groups_have_intervals_whenever_the_whole_has(certcal_command, scores, here):

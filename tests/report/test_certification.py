@@ -201,7 +201,7 @@ def test_a_table_has_its_worst_case_and_no_draws() -> None:
         by="site",
         bins=5,
     )
-    report = of_table.report(require="headline <= 0.01")
+    report = of_table.report(require="ece <= 0.01")
     shown = [each.title for each in report.sections if not each.folded]
     assert shown == [FIRST[0], FIRST[1], FIRST[3], "Bound for the population"]
     assert report.headline[0].kind == "Worst case"

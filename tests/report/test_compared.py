@@ -418,4 +418,4 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(sources: Any, options:
 
 def test_a_comparison_of_runs_has_no_number_that_could_be_required(three: Comparison) -> None:
     with pytest.raises(certcal.InputError, match="no number"):
-        three.report(require="headline <= 0.1")
+        three.report(require="ece <= 0.1")

@@ -140,11 +140,15 @@ def test_any_text_gives_a_sound_page(more: str) -> None:
 
 
 def test_the_verdict_is_said_in_words_and_marked() -> None:
-    for passed, kind in ((True, "verdict pass"), (False, "verdict fail")):
-        (banner,) = parsed(gallery(passed=passed).to_html()).all("div", class_=kind)
-        assert ("PASS" if passed else "FAIL") in banner.text
+    signs = set[str]()
+    for outcome, kind in (("met", "pass"), ("not met", "fail"), ("not shown", "open")):
+        (banner,) = parsed(gallery(outcome=outcome).to_html()).all("div", class_=f"verdict {kind}")
+        (line,) = banner.of_class(kind)
+        assert line.text[1:].startswith(f"{outcome}: error is")
+        signs.add(line.text[0])
+    assert len(signs) == 3
     assert not parsed(Report("Asked", []).to_html()).of_class("verdict")
-    assert "<b>" in page(verdict=verdict(False, "FAIL <b>")).of_class("verdict")[0].text
+    assert "<b>" in page(verdict=verdict("not met", "<b>")).of_class("verdict")[0].text
 
 
 def test_who_and_what_come_in_their_order_in_one_list() -> None:

@@ -269,7 +269,7 @@ def test_predictions_are_told_before_and_after():
     assert rows["ECE"][4] == f"−{made.before['ece'].value - made.after['ece'].value:.4f}"
     assert [chart.title for chart in report.charts()] == ["Before", "Platt", "Map: platt"]
     assert made.verdict("ece <= 0.3", "difference ece <= 0.3", "old ece >= 0.001")
-    assert made.verdict("headline <= 0.3").judgements[0].value == made.after["ece"].interval.upper
+    assert made.verdict("ece <= 0.3").judgements[0].value == made.after["ece"].interval.upper
     assert "Nothing was held out" in str(recalibrate({"score": z, "outcome": (z > 0.4).astype(int)}, fit_on_all=True))
 
 

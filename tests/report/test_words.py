@@ -47,7 +47,7 @@ def test_a_page_has_few_words_before_its_appendix(results, name):
     body = parsed(
         results[name]
         .report(
-            require="estimate ece <= 0.5" if name in ("table", "groups") else "headline <= 0.5",
+            require={"run": "ece(radius=0.125) <= 0.5", "intervals": "ece <= 0.5"}.get(name, "estimate ece <= 0.5"),
             about={"model": "a", "owner": "b"},
         )
         .to_html()

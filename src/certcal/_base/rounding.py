@@ -56,6 +56,20 @@ def percent_text(level: float) -> str:
     return f"{short_text(float(Decimal(repr(float(level))).scaleb(2)), 'lower')}%"
 
 
+def sure_text(failure: float | Decimal) -> str:
+    """How sure a claim is that fails with this probability: in as many digits as that needs, never more than it is.
+
+    Examples
+    --------
+    >>> sure_text(0.05), sure_text(0.0005), sure_text(1 / 3), sure_text(1e-300)
+    ('95% sure', '99.95% sure', '66.66% sure', '99.9999999999% sure')
+    """
+    chance = max(failure if isinstance(failure, Decimal) else Decimal(repr(float(failure))), Decimal("1e-12"))
+    exact = 100 * (1 - chance)
+    places = max(2, -min(chance.adjusted(), exact.adjusted()) - 1)
+    return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR).normalize():f}% sure"
+
+
 def move_outward(value: float, side: str, relative: float = 2.0**-52) -> float:
     """A float on the safe side of ``value`` by at least ``relative`` of its size: room for the rounding behind it."""
     choice(side, SIDES, "side")

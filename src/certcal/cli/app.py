@@ -143,7 +143,7 @@ class ExampleCommand(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the exit codes and the examples."""
         judged = any("--require" in each.opts for each in self.params)
-        one = self.one or ("a requirement is not met" if judged else "")
+        one = self.one or ("a requirement is not met or not shown" if judged else "")
         formatter.write(f"\nExit codes:\n  0 done{one and f', 1 {one}'}, 2 bad input\n")
         _write_examples(formatter, self.examples)
 

@@ -18,13 +18,12 @@ from click.core import ParameterSource
 
 from certcal._base.checks import InputError
 from certcal._base.files import refuse_overwriting, write_together
-from certcal._base.signature import Spec
+from certcal._base.text import did_you_mean
 from certcal.cli.mlflow import log_if_asked, mlflow_option
-from certcal.cli.options import OUTPUT, Typed, option, options
+from certcal.cli.options import OUTPUT, option, options
 from certcal.cli.progress import be_quiet, tell
 from certcal.result import NUMBERS, PAGE, PICTURES, TEXT, Result
-from certcal.verdict import HEADLINE as HEADLINE_NUMBER
-from certcal.verdict import Requirement, Verdict
+from certcal.verdict import Requirement, Verdict, plain
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -43,8 +42,9 @@ _KINDS = {
 }
 
 
-# What stands before the name of a metric where two tables are compared.
-_OF_CHANGES = re.compile(r"^(difference|old|new)_")
+# What stands before the name of a number where several of it are compared, and behind one of a population.
+_OF_CHANGES = re.compile(r"^(difference|old|new|clean|reached|samples|claimed)_")
+_OF_POPULATIONS = re.compile(r"^population_|_(of|for)_the_(weighted_)?population$|_in_the_population$")
 _DIGEST_OF_FOLDERS = (
     "The SHA-256 of a run or folder is that of the list of its files with theirs. Inside its folder: "
     "find * -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum"
@@ -68,6 +68,7 @@ class Output:
 
     def check(self, *sources: str | Path) -> None:
         """Refuse what could not be written later, before anything is computed."""
+        self._refuse_unknown_names()
         self._sources = [Path(each) for each in sources]
         self.paths = [Path(name) for name in self.files]
         for path in self.paths:
@@ -88,11 +89,27 @@ class Output:
         if len({path.resolve() for path in self.paths}) < len(self.paths):
             raise InputError("-o names the same file twice; give each file once")
 
+    def _refuse_unknown_names(self) -> None:
+        """Refuse requirements on what no result has; what only this one lacks is told when it is there."""
+        if not self.require:
+            return
+        from certcal.report.names import requirement_names
+
+        metrics = click.get_current_context().params.get("metrics") or ()
+        known = {*requirement_names()} | {plain(each.__name__) for each in metrics if callable(each)}
+        for each in self.require:
+            name = _OF_POPULATIONS.sub("", _OF_CHANGES.sub("", each.name))
+            if name not in known:
+                hint = did_you_mean(name, known, "certcal measure --help and docs/reports.md have the names")
+                raise InputError(f"there is no number called {each.words!r}", argument="require", remedy=hint)
+
     def with_required(self, metrics: Iterable[Any]) -> tuple[Any, ...]:
         """Metrics that were asked for, or the default, and those that requirements are about."""
         from certcal.metrics import DEFAULT, metric_name, row_names
+        from certcal.report.names import vocabulary
 
-        named = (metric_name(_OF_CHANGES.sub("", each.name)) for each in self.require)
+        asked = (_OF_CHANGES.sub("", each.name) for each in self.require)
+        named = (next(iter(vocabulary().meanings.get(metric_name(each), ())), each) for each in asked)
         required = [name for name in named if name in row_names()]
         return (*(tuple(metrics) or (DEFAULT,)), *required) if required else tuple(metrics)
 
@@ -268,15 +285,9 @@ def output_options(
                     multiple=True,
                     callback=_requirements,
                     metavar="TEXT",
-                    help="Requirement such as 'ece <= 0.05', judged on the bound or the interval's end; repeatable. "
-                    "Exit code 1 when one is not met.",
-                ),
-                option(
-                    OUTPUT,
-                    "--at-most",
-                    type=Typed(Spec("", "number")),
-                    metavar="X",
-                    help="Require that the headline number is at most X.",
+                    help="Requirement such as 'ece <= 5%' or '0.9 <= calibration slope <= 1.1', judged on the bound or "
+                    "the interval: met, not met, or not shown by so few samples. Exit code 1 for the last two; "
+                    "repeatable.",
                 ),
             ]
         decorators += [
@@ -313,8 +324,6 @@ def output_options(
         @functools.wraps(command)
         def call(**given: Any) -> Any:
             page = {name: given.pop(name) for name in ("title", "about") if name in given}
-            at_most, require = given.pop("at_most", None), given.pop("require", ())
-            require += () if at_most is None else (Requirement.parse(f"{HEADLINE_NUMBER} <= {at_most!r}"),)
             named = given.pop("files")
             output = Output(
                 endings,
@@ -323,7 +332,7 @@ def output_options(
                 given.pop("force"),
                 full=given.pop("explain", False),
                 diagrams=not given.pop("no_diagram", False),
-                require=require,
+                require=given.pop("require", ()),
                 page={name: value for name, value in page.items() if value not in (None, {})},
             )
             return command(output=output, **given)

@@ -25,7 +25,7 @@ _MEASURING, _PREDICTING = "Measuring", "A model instead of a table"
         ("certcal measure predictions.csv --by hospital", "each group beside the whole"),
         ("certcal measure predictions.csv --level 0.9", "with 90 % intervals"),
         ("certcal measure predictions.csv --require 'ece <= 0.05'", "pass or fail: exit code 1 when it is not met"),
-        ("certcal measure predictions.csv --bounds --at-most 0.05", "with guarantees, of which the first must be met"),
+        ("certcal measure predictions.csv --bounds --require 'ece <= 5%'", "with guarantees, one of which must be met"),
         ("certcal measure --model net.onnx --data test.npz", "what a model says, without a table"),
         ("certcal measure predictions.csv -o report.html -o numbers.json", "write a page and files as well"),
         ("certcal measure predictions.csv --json | jq '.measurements[0].value'", "for scripts"),

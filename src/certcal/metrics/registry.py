@@ -388,7 +388,7 @@ _ENTRIES = (
     ),
     MetricEntry(
         cumulative.ks_error,
-        "Kolmogorov–Smirnov",
+        "KS calibration error",
         "The largest distance from zero of the running sum of correctness minus confidence, taken in the order of the "
         "confidences, divided by the number of samples. No bins are chosen.",
         _WHOLE,
@@ -404,11 +404,12 @@ _ENTRIES = (
     ),
     MetricEntry(
         cumulative.kuiper_error,
-        "Kuiper",
+        "Kuiper calibration error",
         "The range of the same running sum: the largest miscalibration of any interval of confidences.",
         _WHOLE,
         3,
         OfExtremes(lambda low, high: high - low, cumulative.kuiper_error_of),
+        short="Kuiper",
         by_kind=_binary("The range of the same running sum: the largest miscalibration of any interval of scores."),
         interval=intervals.RANGE,
     ),

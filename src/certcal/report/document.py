@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from certcal._base.checks import InputError
 from certcal._base.rounding import round_outward, short_text
+from certcal._base.text import capital
 from certcal.claims import Bound, Certificate, Estimate, TwoSidedBound, settings_texts
 from certcal.report.charts import Chart
 from certcal.report.numbers import between, brief, minus, number
@@ -242,15 +243,15 @@ class Claim:
     def judged(cls, one: Judgement) -> Claim:
         """The claim that a requirement was held against, with the number that decided."""
         made = cls.of(one.claim, "")
-        relation = relation_of(one.claim) if one.text != "undefined" else ""
-        return replace(made, sentence=one.statement, value=f"{relation} {minus(one.text)}".strip())
+        sure = {"probability": f"{capital(one.remark[2:].partition(';')[0])}."} if one.judged_on == "interval" else {}
+        return replace(made, sentence=one.statement, value=one.found, **sure)
 
     def judged_as(self, one: Judgement) -> Claim:
         """The same claim with the number that decided: the end of its interval, or as many digits as show it."""
         said = text_of(one.claim)
         if one.judged_on == "interval" or said not in self.value:
-            return replace(self, sentence=one.statement, value=minus(one.text))
-        value, sentence = (each.replace(said, minus(one.text)) for each in (self.value, self.sentence))
+            return type(self).judged(one)
+        value, sentence = (each.replace(said, one.number) for each in (self.value, self.sentence))
         return replace(self, value=value, sentence=sentence)
 
 

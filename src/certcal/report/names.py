@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from inspect import signature
 from typing import Any
 
 from certcal.claims import Estimate
 from certcal.metrics import METRICS, SECTION_NAMES, SECTIONS, entry_named
 from certcal.report.document import Cell, Column, Heading, Table
 from certcal.report.numbers import bins_text
+from certcal.verdict import CLAIM_NAMES, Vocabulary, plain
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ CERTIFIED_NAMES = {
     "nll": "log loss",
     "calibration_error": "calibration error (ECE)",
     "mce": "largest gap of a bin (MCE)",
-    "ks_error": "Kolmogorov–Smirnov error",
+    "ks_error": "KS calibration error",
     "population_bound": "calibration error in the population",
     "calibration_error_where_every_certificate_holds": "calibration error where every certificate holds",
     "claimed_calibration_error": "calibration error, with certificates that fail",
@@ -123,6 +126,40 @@ def label(name: str, task: str | None = None) -> str:
     """What a metric is called for people, in the words of a kind of task."""
     entry = entry_named(name, task)
     return name.replace("_", " ") if entry is None else entry.text("label", task)
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """What requirements may call numbers: names of rows, and what they are called in print.
+
+    Examples
+    --------
+    >>> vocabulary().meanings["o_e"], vocabulary().labels["ks_error"]
+    (('observed_expected_ratio',), 'KS calibration error')
+    """
+    labels, meanings = dict(CERTIFIED_NAMES), dict[str, tuple[str, ...]]()
+    for entry in METRICS.values():
+        for kind in entry.tasks:
+            name, texts = entry.text("name", kind), (entry.text("label", kind), entry.text("short", kind), entry.name)
+            labels.setdefault(name, texts[0].partition(" (")[0])
+            for text in (name, *texts, texts[0].partition(" (")[0], entry.name.removesuffix("_error")):
+                meanings[plain(text)] = tuple(dict.fromkeys((*meanings.get(plain(text), ()), name)))
+    for name, text in CERTIFIED_NAMES.items():
+        for each in (name, text, text.partition(" (")[0]):
+            meanings[plain(each)] = tuple(dict.fromkeys((*meanings.get(plain(each), ()), name)))
+    return Vocabulary(labels, meanings)
+
+
+@cache
+def requirement_names() -> frozenset[str]:
+    """Plain spellings of all that a requirement can be about, but for metrics of one's own."""
+    from certcal import bounds
+
+    methods = [name for name in bounds.__all__ if "delta" in signature(getattr(bounds, name)).parameters]
+    words = vocabulary()
+    return frozenset(
+        {*words.meanings, *words.labels, *CLAIM_NAMES, *methods, *(f"classwise_{each}" for each in methods), "bound"}
+    )
 
 
 def row_label(row: Estimate, task: str | None = None) -> str:

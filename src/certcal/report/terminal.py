@@ -27,8 +27,7 @@ _LONGEST_BAR, _SHORTEST_BAR = 60, 10
 # Between two columns.
 _GAP = 2
 _BLANK = Text("")
-# Of a verdict's lines, by their first word.
-_COLOURS = {"PASS": "green", "FAIL": "red"}
+_COLOURS = {"met": "green", "not met": "red", "not shown": "yellow"}
 # What stands out, where it can be bold and where it cannot.
 _BOLD, _STARRED = "In bold: ", "With a *: "
 
@@ -142,8 +141,8 @@ class _Page:
         parts += [self.line(report.source)] if report.source else []
         parts += self.dim(report.description)
         if report.verdict is not None:
-            said = (report.verdict.summary, *report.verdict.lines)
-            parts += [self.line(line, f"bold {_COLOURS[line[:4]]}") for line in said if line]
+            parts += self.bold(report.verdict.summary)
+            parts += [self.line(one.sentence, f"bold {_COLOURS[one.outcome]}") for one in report.verdict.worst_first]
             parts += self.dim(report.verdict.note)
         known = [name for name in document.ABOUT if name in report.about]
         parts += self.dim("; ".join(f"{name}: {report.about[name]}" for name in dict.fromkeys([*known, *report.about])))

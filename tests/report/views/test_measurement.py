@@ -81,7 +81,9 @@ def test_a_requirement_gives_a_verdict_and_a_page_says_who_and_what():
     found = certcal.measure(TABLE, bins=5)
     made = found.report(require="estimate ece <= 0.1", about={"model": "a", "owner": "b"})
     assert made.verdict is not None
-    assert made.verdict.lines == ("FAIL ece: the estimate is 0.2150, 0.1150 above the required 0.1.",)
+    assert made.verdict.lines == (
+        "not met: the estimate of calibration error in 5 bins is 21.50% (limit 10%), on these samples only.",
+    )
     root = assert_sound(made.to_html())
     assert root.of_class("verdict")[0].text.endswith(made.verdict.lines[0])
     assert [each.text for each in root.of_class("about")[0].all("dt")][:2] == ["Model", "Owner"]

@@ -114,7 +114,7 @@ def test_hostile_names_stay_text():
 
 def test_a_requirement_is_refused_where_no_number_is_the_answer():
     with pytest.raises(InputError, match="claims no number that a requirement could be about"):
-        review().report(require="headline <= 0.1")
+        review().report(require="ece <= 0.1")
 
 
 def test_the_figure_has_the_first_chart_of_every_answer():

@@ -20,12 +20,14 @@ from certcal.report.html.blocks import Writer
 from certcal.report.html.elements import Child, Raw, definition_list, element, join, table, visible
 from certcal.report.html.markup import SENTENCE, as_markup, clip_middle, details, note, scrolling, unbroken
 from certcal.report.provenance import Provenance
-from certcal.verdict import Verdict
+from certcal.verdict import Judgement, Verdict
 
 # Pages stay below 6 MB; what is drawn takes less than a third of it.
 _MOST_DATA = 4_000_000
 _LONGEST_COMMAND = 4000
 _MOST_JUDGED = 12
+_OUTCOME_SIGNS = {"met": "✓", "not met": "✗", "not shown": "?"}
+_CLASSES = {"met": "pass", "not met": "fail", "not shown": "open"}
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -165,18 +167,17 @@ def _addresses(sections: Sequence[Section]) -> list[str]:
 
 def _verdict_element(verdict: Verdict) -> Raw:
     """Every requirement with its sign, those that are not met first; of very many the first ones."""
-    lines = [_judgement_line(line) for line in verdict.lines[:_MOST_JUDGED]]
-    left = len(verdict.lines) - len(lines)
+    lines = [_judgement_line(each) for each in verdict.worst_first[:_MOST_JUDGED]]
+    left = len(verdict.judgements) - len(lines)
     more = note(f"{left} more are in the JSON of this page.") if left else None
     summary = element("p", as_markup(verdict.summary, SENTENCE)) if verdict.summary else None
     beside = note(as_markup(verdict.note, SENTENCE)) if verdict.note else None
-    return element("div", summary, lines, more, beside, class_=f"verdict {'pass' if verdict.passed else 'fail'}")
+    return element("div", summary, lines, more, beside, class_=f"verdict {_CLASSES[verdict.outcome]}")
 
 
-def _judgement_line(line: str) -> Raw:
-    passed = line.startswith("PASS")
-    sign = element("span", "✓" if passed else "✗", aria_hidden="true")
-    return element("p", sign, as_markup(line, SENTENCE), class_="pass" if passed else "fail")
+def _judgement_line(one: Judgement) -> Raw:
+    sign = element("span", _OUTCOME_SIGNS[one.outcome], aria_hidden="true")
+    return element("p", sign, as_markup(one.sentence, SENTENCE), class_=_CLASSES[one.outcome])
 
 
 def _about_line(report: Report) -> Raw | None:

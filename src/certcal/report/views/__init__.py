@@ -31,7 +31,7 @@ from certcal.report.document import (
 )
 from certcal.report.provenance import Provenance
 from certcal.result import Command, Curves, Result
-from certcal.verdict import Judgement, judge
+from certcal.verdict import Judgement, read_requirements
 
 
 def view(found: Result) -> Report:
@@ -105,9 +105,8 @@ def report(
     origin = result.provenance() if provenance is None else provenance
     verdict = None
     if require:
-        candidates = result.candidates()
-        verdict = judge(candidates, require)
-        made = made.of(headline=_judged_first(made.headline, verdict.decisive, candidates[0].claim))
+        verdict = result.verdict(*read_requirements(require))
+        made = made.of(headline=_judged_first(made.headline, verdict.decisive, result.candidates()[0].claim))
     return replace(
         made,
         source=made.source or getattr(result, "source", ""),
