@@ -42,11 +42,11 @@ def growth(rows: int) -> list[Row]:
     x = rng.normal(size=(rows, 10))
     y = (rng.random(rows) < 1 / (1 + np.exp(-x[:, 0] - x[:, 1]))).astype(int)
     model = xgboost.XGBClassifier(n_estimators=100, max_depth=4, learning_rate=0.1, n_jobs=1).fit(x[:5000], y[:5000])
-    certcal.verify(model, (x[:200], y[:200]), 0.02, budget=0)  # compiles
+    certcal.verify(model, (x[:200], y[:200]), 0.02, effort=0)  # compiles
     spent: list[float] = []
     for some in (rows // 10, rows):
         before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-        certcal.verify(model, (x[:some], y[:some]), 0.02, budget=0)
+        certcal.verify(model, (x[:some], y[:some]), 0.02, effort=0)
         spent.append(time.process_time() - begun)
         taken = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / x[:some].nbytes
         print(f"{some:,} samples: {spent[-1]:.1f} s of the processor, {taken:.1f} times their features more in memory")

@@ -62,7 +62,7 @@ def right(run: Run, record: VoteRecord) -> None:
     assert_type(cc.compare(a=run, b=[record], radii=0.5), cc.Comparison)
     assert_type(cc.compare("a.csv", "b.csv"), cc.ChangeComparison | cc.Comparison)
     assert_type(cc.compare("a.csv", "b.csv", by="site"), cc.ChangeComparison)
-    assert_type(cc.certify(run, radii=[0.25, 0.5], confidence="all"), cc.Certification)
+    assert_type(cc.certify(run, radii=[0.25, 0.5], kind="all"), cc.Certification)
     assert_type(cc.certify("table.csv", edges=[0, 0.5, 1], by="site"), cc.Certification)
     assert_type(cc.apply_map("map.json", df, everything=True), cc.MappedTable)
 
@@ -89,7 +89,7 @@ def wrong(run: Run, record: VoteRecord) -> None:
     cc.recalibrate(df, method="plat")  # wrong: no such calibrator
     repr(cc.recalibrate(y_true, y_prob).ledger)  # wrong: predictions are not certified
     repr(cc.recalibrate(y_true, y_prob, fit_on_all=True).before)  # wrong: nothing was held out
-    cc.recalibrate(run, confidence="all")  # wrong: one kind only
+    cc.recalibrate(run, kind="all")  # wrong: one kind only
     cc.compare(run, run, keys="id")  # wrong: a misspelt name
     cc.compare(df, table, radii=[0.5])  # wrong: radii are for runs
     cc.compare(table, table, pair="rows")  # wrong: no such word

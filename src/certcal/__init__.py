@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.export_map import export_map
     from certcal.verbs.measure import Measurement, measure
+    from certcal.verbs.plan import plan
     from certcal.verbs.predict import predict
     from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration, recalibrate
     from certcal.verbs.sample import RunSummary, decide, sample, summarize
@@ -100,6 +101,7 @@ __all__ = [
     "measure",
     "metrics",
     "models",
+    "plan",
     "predict",
     "recalibrate",
     "report",
@@ -132,6 +134,7 @@ _HOMES = {
     "certcal.verbs.compare": ("ChangeComparison", "compare"),
     "certcal.verbs.export_map": ("export_map",),
     "certcal.verbs.measure": ("Measurement", "measure"),
+    "certcal.verbs.plan": ("plan",),
     "certcal.verbs.predict": ("predict",),
     "certcal.verbs.recalibrate": ("PredictionRecalibration", "Recalibration", "recalibrate"),
     "certcal.verbs.sample": ("RunSummary", "decide", "sample", "summarize"),

@@ -149,7 +149,6 @@ def test_a_picture_of_many_terms_leaves_out_those_that_could_not_be_told_apart(c
         (("--form", "published", "--perturb", "0.1", "--scale", "logit"), "the logit scale has the direct form only"),
         (("--form", "published", "--where"), "--form: a band has one form; leave it out"),
         (("--form", "published", "--choose-bandwidth", "0.1"), "leave --form out"),
-        (("--form", "published", "--plan", "0.1"), "--plan is for the direct form; leave --form out"),
         (("--form", "published", "--weight", "score"), "--form: only the binned error has a bound for weighted"),
         (("--lipshitz", "2"), "did you mean '--lipschitz'?"),
         (("-o", "bounds.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv"),
@@ -241,43 +240,6 @@ def test_groups_of_predictions_are_given_per_sample(scores):
             certcal.bound(predictions, by=by)
     with pytest.raises(certcal.InputError, match="groups of a table are columns; give their names"):
         certcal.bound(scores, by=sites)
-
-
-def test_a_number_of_samples_is_planned_with_and_without_a_table(certcal_command, scores):
-    ran = certcal_command("bound", "--plan", 0.2, "--plan-error", 0.05, "--delta", 0.1)
-    found = bounds.plan(0.2, 0.1, error=0.05)
-    assert (ran.code, ran.err) == (0, "")
-    assert found.sentence[1:] in ran.out
-    assert f"{found.curve[-1].n:>10,}  {found.curve[-1].bound:13.4f}  {found.curve[-1].chance:6.0%}" in ran.out
-    z, _ = pair(scores)
-    ran = certcal_command("bound", scores, "--plan", "20%", "--plan-for", "ks", "--plan-power", 0.5, "--json")
-    document = json.loads(ran.out)
-    assert document["schema"] == "certcal/plan/1"
-    assert document["n"] == bounds.plan(0.2, method="ks", scores=z, power=0.5).n
-
-
-def test_scores_without_outcomes_are_enough_for_a_plan(certcal_command, tmp_path):
-    path = tmp_path / "scores.csv"
-    path.write_text("score\n" + "0.1\n0.2\n" * 20)
-    assert certcal_command("bound", path, "--plan", 0.3).code == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ((), "Missing argument 'TABLE'"),
-        (("--plan", "2"), "--plan: 2 is not between 0 and 1"),
-        (("--plan", "0.1", "--plan-for", "smooth"), "--plan-for: 'smooth' is not one of 'binned', 'ks'"),
-        (("--plan", "0.1", "--plan-error", "0.2"), "error is 0.2; pass an error from 0 to below the target 0.1"),
-        (("--plan", "0.1", "-o", "x.json"), "--plan prints a number of samples and nothing else"),
-        (("--plan", "0.1", "--by", "site"), "--plan is for all samples, of equal weight; leave --by"),
-        (("--plan", "0.1", "--require", "binned <= 0.1"), "--plan is for all samples, of equal weight; leave --by"),
-    ],
-)
-def test_what_cannot_be_planned_leaves_with_a_sentence(certcal_command, options, text):
-    ran = certcal_command("bound", *options)
-    assert (ran.code, ran.out) == (2, "")
-    assert text in ran.err
 
 
 @pytest.mark.parametrize("more", [(), ("--lipschitz", "3"), ("--perturb", "0.2", "--seed", "4")])

@@ -64,7 +64,7 @@ def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_
         certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--explain").out
     )
     assert "The claim averages the noise of the samples and fails with probability at most 0.01." in out
-    published = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--confidence", "cdf").out)
+    published = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--kind", "cdf").out)
     failed = open_run(run).certificates(0.125, alpha=0.01).failures(0.01)
     assert failed.count > 0
     assert f"more than {failed.count} of {N} fail with probability at most 0.01" in published
@@ -113,7 +113,7 @@ def test_the_headline_is_at_a_radius_that_the_draws_did_not_choose(certcal_comma
     counts = open_run(run).counts()
     first = "tangent" if kind == "all" else kind
     for options, radius in ((("--radius", ".1,1.2"), 1.2), ((), 0.25)):
-        shown = flat(certcal_command("certify", run, "--confidence", kind, *options).out)
+        shown = flat(certcal_command("certify", run, "--kind", kind, *options).out)
         at, claim = certificates(counts, radius, confidence=first), pooled_claim(counts, radius, confidence=first)
         assert (
             f"At radius {radius}, the calibration error of the smoothed classifier is at most {claim.text} on "
@@ -136,7 +136,7 @@ def test_half_of_sigma_is_among_the_radii_even_where_nothing_is_certified(certca
 
 def test_tangent_certificates_hold_together_at_each_radius_only(certcal_command, run):
     def said(kind, radii, *more):
-        return flat(certcal_command("certify", run, "--radius", radii, "--familywise", "--confidence", kind, *more).out)
+        return flat(certcal_command("certify", run, "--radius", radii, "--familywise", "--kind", kind, *more).out)
 
     together = f"All {N} certificates hold together"
     assert f"{together} at each radius except with probability 0.001" in said("tangent", ".1,.2")
@@ -147,14 +147,14 @@ def test_tangent_certificates_hold_together_at_each_radius_only(certcal_command,
 
 
 def test_all_kinds_of_certificates_stand_side_by_side(certcal_command, run):
-    document = json.loads(certcal_command("certify", run, "--radius", ".25", "--confidence", "all", "--json").out)
+    document = json.loads(certcal_command("certify", run, "--radius", ".25", "--kind", "all", "--json").out)
     assert [result["group"] for result in document["results"]] == list(CONFIDENCES)
     counts = open_run(run).counts()
     for result in document["results"]:
         made = certificates(counts, 0.25, confidence=result["group"])
         assert result["mean_width"] == np.mean((made.upper - made.lower)[made.certified])
         assert result[HELD]["certified"]["value"] == made.summary()["calibration_error"].worst.value
-    shown = certcal_command("certify", run, "--radius", ".25", "--confidence", "all").out
+    shown = certcal_command("certify", run, "--radius", ".25", "--kind", "all").out
     for kind, result in zip(CONFIDENCES, document["results"], strict=True):
         (line,) = [line for line in shown.splitlines() if f" {kind} " in line and "0." in line]
         assert result["claim"]["text"] in line
@@ -164,7 +164,7 @@ def test_all_kinds_of_certificates_stand_side_by_side(certcal_command, run):
 
 
 def test_settings_reach_the_certificates(certcal_command, run):
-    options = ("--bins", 7, "--closed", "right", "--delta", "0.1", "--alpha", "0.02", "--confidence", "cdf")
+    options = ("--bins", 7, "--closed", "right", "--delta", "0.1", "--alpha", "0.02", "--kind", "cdf")
     document = json.loads(certcal_command("certify", run, "--radius", "0.2", *options, "--json").out)
     made = open_run(run).certificates(0.2, alpha=0.02, confidence="cdf")
     summary = made.summary(bins=7, closed="right", delta=0.1)
@@ -216,7 +216,7 @@ def test_intervals_are_written_and_certify_to_the_same_values(certcal_command, r
     assert claimed == [result["claim"]["value"] for result in first]
 
 
-@pytest.mark.parametrize("options", [(), ("--familywise",), ("--alpha", "0.01", "--confidence", "cdf")])
+@pytest.mark.parametrize("options", [(), ("--familywise",), ("--alpha", "0.01", "--kind", "cdf")])
 def test_written_intervals_say_what_they_rest_on_and_may_fail_as_they_did(certcal_command, run, tmp_path, options):
     path = tmp_path / "intervals.parquet"
     first = json.loads(certcal_command("certify", run, "--radius", ".125,.25", *options, "-o", path, "--json").out)
@@ -310,9 +310,9 @@ def test_a_radius_beyond_all_certificates_says_so_and_claims_nothing_wrong(certc
         (("--lower", "lb"), "--lower: it is for tables of intervals"),
         (("--by", "site"), "--by: it is for tables of intervals"),
         (("--radius-column", "eps"), "it is for tables of intervals"),
-        (("--confidence", "loose"), "--confidence: there is no 'loose'"),
-        (("--confidence", "all", "-o", "i.parquet"), "-o i.parquet needs one kind of certificate"),
-        (("--confidence", "all", "--compare"), "--compare: it needs one kind of certificate"),
+        (("--kind", "loose"), "--kind: there is no 'loose'"),
+        (("--kind", "all", "-o", "i.parquet"), "-o i.parquet needs one kind of certificate"),
+        (("--kind", "all", "--compare"), "--compare: it needs one kind of certificate"),
         (("-o", "curve.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv, .parquet"),
         (("--data", "missing.npz"), "missing.npz"),
     ],
@@ -326,7 +326,7 @@ def test_what_cannot_be_asked_of_a_run_is_one_sentence(certcal_command, run, opt
 def test_what_can_only_be_asked_of_a_run_is_refused_for_a_table(certcal_command, tmp_path):
     path = tmp_path / "intervals.csv"
     path.write_text("lower,upper,correct\n.2,.4,1\n")
-    for option in (("--confidence", "cdf"), ("--familywise",), ("--drawn-only",)):
+    for option in (("--kind", "cdf"), ("--familywise",), ("--drawn-only",)):
         ran = certcal_command("certify", path, *option)
         assert (ran.code, ran.out) == (2, "")
         assert f"{option[0]}: it is for runs, and {path} is a table; leave it out" in ran.err

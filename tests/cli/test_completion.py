@@ -56,7 +56,7 @@ def test_bash_completes_commands():
 
 def test_bash_completes_options_and_choices():
     assert completed("measure", "x.csv", "--no-i") == ["--no-intervals"]
-    assert completed("certify", "run", "--confidence", "t") == ["tangent", "tight"]
+    assert completed("certify", "run", "--kind", "t") == ["tangent", "tight"]
 
 
 def test_bash_completes_columns_of_the_table_and_metrics(scores):

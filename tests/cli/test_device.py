@@ -45,7 +45,7 @@ def test_a_run_is_drawn_on_the_device_and_smaller_batches_are_said_once(
     "command",
     [
         ["sample", "--sigma", "0.5", "-n", "10", "-o", "out"],
-        ["sample", "--sigma", "0.5", "-n", "10", "--decide-radius", "0.5", "-o", "out.json"],
+        ["decide", "--sigma", "0.5", "-n", "10", "--radius", "0.5", "-o", "out.json"],
         ["attack", "--epsilon", "0.1", "-o", "out.json"],
     ],
     ids=["sample", "decide", "attack"],

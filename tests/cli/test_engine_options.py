@@ -39,7 +39,6 @@ def test_the_engine_is_the_one_that_is_asked_for():
         (["--engine", "ray", "--workers", "0"], "--workers"),
         (["--engine", "ray", "--address", "6379"], "address is '6379'; pass 'host:port'"),
         (["--engine", "ray", "--address", "127.0.0.1:1"], "127.0.0.1:1: no cluster answers there"),
-        (["--engine", "ray", "--decide-radius", "0.5"], "--engine ray is for runs"),
     ],
 )
 def test_what_cannot_be_done_is_a_sentence_and_exit_code_two(sampled, tmp_path, monkeypatch, more, sentence):

@@ -39,7 +39,7 @@ def options_of(words):
     ("arguments", "sentence"),
     [
         (["mesure"], "there is no command 'mesure'; did you mean 'measure'?"),
-        (["what"], "there is no command 'what'; the commands are measure, bound, compare, "),
+        (["what"], "there is no command 'what'; the commands are measure, bound, plan, compare, "),
         (["measure", "x.csv", "--bin", "5"], "there is no option '--bin'; did you mean '--bins'?"),
         (["measure", "x.csv", "--zzz"], "there is no option '--zzz'\n"),
         (["measure", "x.csv", "--bins"], "--bins needs a value\n"),
@@ -159,9 +159,7 @@ def test_an_option_has_the_same_metavar_and_kind_in_every_command():
         for name in option.opts:
             if name.startswith("--"):
                 seen.setdefault(name, set()).add(option.metavar if not option.is_flag else "flag")
-    # What these name depends on the source: a column of a table or a kind of certificate, one number or several, a file
-    # or a folder; the two splits of data, or whatever a study calls its own.
-    assert seen.pop("--confidence") == {"COLUMN", "KIND"}
+    # One number or several, a file or a folder; the two splits of data, or whatever a study calls its own.
     assert seen.pop("--bins") == {"N", "N[,N...]"}
     assert seen.pop("--sigma") == {"S", "S[,S...]"}
     assert seen.pop("--output") == {"FILE", "RUN"}

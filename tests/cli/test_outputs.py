@@ -25,7 +25,7 @@ SEVERAL = {
     "attack": ("csv", "json"),
     "study-search": ("json", "csv"),
     "study-review": ("html", "csv"),
-    "sample-deciding": ("json",),
+    "decide": ("json",),
 }
 
 

@@ -208,7 +208,7 @@ def test_a_run_is_certified_at_half_of_sigma_and_claims_count_failing_certificat
     assert "Fails with probability at most 0.001 over the noise." in text
     document = json.loads(certcal_command("recalibrate", "fit", run, "--tradeoffs", "0", "--json").out)
     assert "recalibration=CertifiedIsotonic(tradeoff=0.5)" in document["claims"][0]
-    together = certcal_command("recalibrate", "fit", run, "--familywise", "--confidence", "cdf")
+    together = certcal_command("recalibrate", "fit", run, "--familywise", "--kind", "cdf")
     assert "All 24 certificates hold together except with probability 0.001" in flat(together.out)
     assert "cdf certificates" in flat(together.out)
 
@@ -424,7 +424,7 @@ def test_what_cannot_be_done_is_one_sentence(certcal_command, folder, source, op
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--confidence", "all"), "--confidence: 'all' is not one of 'tangent'"),
+        (("--kind", "all"), "--kind: 'all' is not one of 'tangent'"),
         (("--alpha", "0"), "--alpha: it is 0, and certificates from noise may fail"),
         (
             ("--radius", "50"),

@@ -9,7 +9,7 @@ from typing import Any
 def test_the_command_lists_runs_and_refuses(certcal_command: Any) -> None:
     listed = certcal_command("reproduce", "--json")
     assert "cc-table7" in [plan["name"] for plan in json.loads(listed.out)["plans"]]
-    tiny = ("--set", "data.name=digits", "--set", "network.name=mlp", "--scale", "1e-6", "--device", "cpu")
+    tiny = ("--set", "data.name=digits", "--set", "network.name=mlp", "--shrink", "1e-6", "--device", "cpu")
     dry = certcal_command("reproduce", "cc-table7", *tiny, "--dry-run", "--probe", "0")
     assert (dry.code, "18 jobs" in dry.out) == (0, True), dry.err
     for arguments, words in (

@@ -131,7 +131,7 @@ def test_more_draws_and_more_samples_are_added(sampled, tmp_path):
     [
         (["--sigma", "0.25"], "the run was drawn with sigma = 0.5, and 0.25 is asked for"),
         (["--limit", "3"], "the run is for 24 samples, and 3 are given"),
-        (["--exact-noise"], "the run was drawn with noise = gaussian, and exact is asked for"),
+        (["--noise", "exact"], "the run was drawn with noise = gaussian, and exact is asked for"),
         (["--limit", "25"], "--limit: it is 25, but "),
         (["--sigma", "0"], "--sigma: 0 is not a number above 0"),
         (["-n", "many"], "many"),
@@ -159,7 +159,7 @@ def test_a_run_does_not_go_into_a_folder_of_data_that_is_read(sampled, tmp_path)
 def test_exact_noise_is_said(certcal_command, tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 4)).astype(np.uint8)
     np.savez(tmp_path / "pixels.npz", inputs=pixels, labels=Y[:5])
-    named = ["--model", f"{HERE}:linear", "--outputs", "logits", "--data", tmp_path / "pixels.npz", "--exact-noise"]
+    named = ["--model", f"{HERE}:linear", "--outputs", "logits", "--data", tmp_path / "pixels.npz", "--noise", "exact"]
     ran = certcal_command("sample", *named, *SETTINGS, "-o", tmp_path / "run")
     assert ran.code == 0
     assert "exact, for inputs on k/255, sigma 0.5" in " ".join(ran.out.split())

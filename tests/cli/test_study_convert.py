@@ -25,7 +25,7 @@ def published(tmp_path):
 
 def test_a_published_table_becomes_one_of_a_study(certcal_command, published, tmp_path):
     out = tmp_path / "tss.parquet"
-    ran = certcal_command("study", "convert", published, "-o", out, "--data", "cifar10")
+    ran = certcal_command("study", "convert", published, "-o", out, "--dataset", "cifar10")
     assert ran.code == 0
     assert ran.err == f"wrote {out}\n"
     shown = " ".join(ran.out.split())
@@ -50,7 +50,7 @@ def test_several_tables_become_one(certcal_command, published, tmp_path):
     assert document["failures"] == []
     assert len(StudyTable.read(out)) == 3
     ran = certcal_command(
-        *("study", "convert", published, other, "-o", out, "--force", "--data", "a", "--data", "b", "--json")
+        *("study", "convert", published, other, "-o", out, "--force", "--dataset", "a", "--dataset", "b", "--json")
     )
     assert json.loads(ran.out)["datasets"] == ["a", "b"]
 
@@ -111,9 +111,9 @@ def test_the_scale_can_be_said(certcal_command, tmp_path):
     assert ran.code == 2
     assert "may be shares or per cent; give scale='share' or 'percent'" in ran.err
     assert not out.exists()
-    assert certcal_command("study", "convert", path, "-o", out, "--scale", "percent").code == 0
+    assert certcal_command("study", "convert", path, "-o", out, "--unit", "percent").code == 0
     assert StudyTable.read(out)["post_ece_15"].tolist() == pytest.approx([0.009])
-    options = ("--scale", "share", "--accuracy-scale", "percent")
+    options = ("--unit", "share", "--accuracy-unit", "percent")
     assert certcal_command("study", "convert", path, "-o", out, "--force", *options).code == 0
     assert StudyTable.read(out)["post_ece_15"].tolist() == [0.9]
 
@@ -124,9 +124,9 @@ def test_mistakes_are_one_sentence(certcal_command, published, tmp_path):
         ((published,), "--output TABLE is missing"),
         ((published, "-o", "out.csv"), "-o out.csv: choose one of the endings .parquet"),
         ((tmp_path / "none.csv", "-o", out), "none.csv: there is no such file"),
-        ((published, "-o", out, "--data", "a", "--data", "b"), "--data: it is given 2 times for 1 tables"),
+        ((published, "-o", out, "--dataset", "a", "--dataset", "b"), "--dataset: it is given 2 times for 1 tables"),
         ((tmp_path, "-o", tmp_path.parent / "out.parquet"), "this is a folder"),
-        ((published, "-o", out, "--scale", "both"), "--scale: 'both' is not one of 'share', 'percent'"),
+        ((published, "-o", out, "--unit", "both"), "--unit: 'both' is not one of 'share', 'percent'"),
     ):
         ran = certcal_command("study", "convert", *arguments)
         assert (ran.code, ran.out) == (2, "")

@@ -28,7 +28,7 @@ def expected(table, **options):
     return search(table, split="early", **options)
 
 
-FEW = ("--split", "early", "--budget", 15, "--repeats", 3)
+FEW = ("--split", "early", "--evaluations", 15, "--repeats", 3)
 
 
 def test_the_rows_of_table_1_are_shown_in_per_cent(certcal_command, table):
@@ -60,7 +60,7 @@ def test_another_split_can_judge(certcal_command, table):
 def test_another_table_can_judge(certcal_command, table, tmp_path):
     other = tmp_path / "other.parquet"
     StudyTable.of({"model": NAMES, "data": ["svhn"] * 243, "accuracy": np.linspace(0, 1, 243)}).write(other)
-    options = ("--judge", other, "--judge-data", "svhn", "--judge-split", "test", "--objective", "accuracy")
+    options = ("--judge-table", other, "--judge-dataset", "svhn", "--judge-split", "test", "--objective", "accuracy")
     ran = certcal_command("study", "search", table, *FEW, *options, "--json")
     assert json.loads(ran.out)["settings"]["judge"] == {"data": "svhn", "split": "test"}
 
@@ -85,11 +85,11 @@ def test_a_table_without_structure_is_searched_at_random(certcal_command, table)
         (("--split", "early", "--objective", "params"), "say which way is better, max:params or min:params"),
         (("--split", "early", "--objective", "nll"), "the table has no column 'pre_nll'"),
         (("--split", "early", "--method", "annealing"), "--method: there is no 'annealing'"),
-        (("--split", "early", "--budget", "0"), "--budget: 0 is not"),
+        (("--split", "early", "--evaluations", "0"), "--evaluations: 0 is not"),
         (("--split", "early", "--space", "cells"), "--space: 'cells' is not one of"),
         (("--split", "early", "--space", "topology"), "the table has no architecture of the space"),
         (("--split", "early", "--space", "table", "--method", "local"), "--method: 'local' needs neighbours"),
-        (("--split", "early", "--judge-data", "svhn"), "data is 'svhn'; the table has 'digits'"),
+        (("--split", "early", "--judge-dataset", "svhn"), "data is 'svhn'; the table has 'digits'"),
         (("--split", "early", "-o", "page.png"), "-o page.png: choose one of the endings .html, .txt, .json, .csv"),
     ],
 )

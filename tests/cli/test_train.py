@@ -100,7 +100,7 @@ def test_the_same_command_finds_its_work_done_and_another_is_refused(training):
 def test_fine_tuning_begins_with_weights_and_has_the_schedule_for_it(training):
     assert training("--method", "gaussian", "--epochs", "1", "-o", "first").code == 0
     ran = training(
-        *("--method", "exact-act", "--epsilon", "64/255", "--epochs", "5", "--from", "first/model.safetensors"),
+        *("--method", "exact-act", "--epsilon", "64/255", "--epochs", "5", "--start", "first/model.safetensors"),
         *("--set", "weight-decay=0.0005", "--set", "bins=5", "--sigma", "0.25", "-o", "second", "--json"),
     )
     assert (ran.code, ran.err) == (0, "")

@@ -63,7 +63,7 @@ CASES = (
     Case("bound-weights", "bound confidences.csv --weight kg --largest-weight 100"),
     Case("bound-joint", "bound scores.csv --joint"),
     Case("weighted-bounds", "measure confidences.csv --weight kg --bounds --metric ece"),
-    Case("bound-plan", "bound scores.csv --plan 0.3 --plan-error 0.1", ()),
+    Case("plan", "plan 0.3 scores.csv --error 0.1"),
     Case("bound-bandwidth", "bound scores.csv --choose-bandwidth 0.01", ()),
     Case("bound-classwise", "bound probabilities.csv --classwise"),
     # Intervals.
@@ -76,10 +76,10 @@ CASES = (
     # Runs.
     Case("certify-run", "certify run --radius 0,0.1,0.3 -o {out}/intervals.parquet"),
     *(
-        Case(f"certify-run-{kind}", f"certify run --radius 0.1 --confidence {kind}", ("json", "csv"))
+        Case(f"certify-run-{kind}", f"certify run --radius 0.1 --kind {kind}", ("json", "csv"))
         for kind in ("tangent", "bernstein", "cdf", "standard")
     ),
-    Case("certify-run-all-kinds", "certify run --radius 0.1 --confidence all"),
+    Case("certify-run-all-kinds", "certify run --radius 0.1 --kind all"),
     Case("certify-run-familywise", "certify run --radius 0.1,0.2 --familywise --alpha 0.01"),
     Case("certify-run-nothing", "certify run --radius 40"),
     # Pages.
@@ -96,7 +96,7 @@ CASES = (
     Case("compare-run-and-log", "compare run a.tsv --sigma 0.25 -n 1000 --alpha 0.001", ("csv",)),
     Case(
         "compare-families",
-        "compare linear=run linear=run-small other=other --radius 0.25 --setting 100,0.01",
+        "compare linear=run linear=run-small other=other --radius 0.25 --budget 100,0.01",
         ("json", "html"),
     ),
     # Attacks.
@@ -128,10 +128,10 @@ CASES = (
     Case("study-review", "study review study.parquet --resamples 20 --robustness fgsm --size params --top 10"),
     Case(
         "study-search",
-        "study search space.parquet --budget 15 --repeats 3 --objective accuracy,hcs_2 --seed 4",
+        "study search space.parquet --evaluations 15 --repeats 3 --objective accuracy,hcs_2 --seed 4",
         ("json", "csv"),
     ),
-    Case("study-convert", "study convert published.csv --data cifar10 -o {out}/tss.parquet", ()),
+    Case("study-convert", "study convert published.csv --dataset cifar10 -o {out}/tss.parquet", ()),
     Case(
         "study-convert-nats",
         "study convert by-index.csv --architectures architectures.json -o {out}/nats.parquet",
@@ -145,9 +145,9 @@ CASES = (
         (),
     ),
     Case(
-        "sample-deciding",
-        "sample --model tests.smoothing.models_for_tests:linear --outputs logits --data points.npz --sigma 0.5 -n 2000 "
-        "--n0 20 --seed 7 --batch 32 --decide-radius 0.25 --alpha 0.01",
+        "decide",
+        "decide --model tests.smoothing.models_for_tests:linear --outputs logits --data points.npz --sigma 0.5 -n 2000 "
+        "--n0 20 --seed 7 --batch 32 --radius 0.25 --alpha 0.01",
         ("parquet",),
     ),
     Case("runs-show", "runs show run", ()),

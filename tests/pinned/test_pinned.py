@@ -81,8 +81,7 @@ def check_origin(folder: Path, case: Case, origin: dict[str, Any]) -> None:
     words = case.words("out")
     assert origin["command"][: len(words) + 1] == ["certcal", *words]
     assert {"certcal", "python", "numpy", USED.get(words[0], "numpy")} <= set(origin["versions"])
-    if "--decide-radius" not in words:
-        assert KNOWN.get(words[0], set()) <= set(origin["fingerprints"])
+    assert KNOWN.get(words[0], set()) <= set(origin["fingerprints"])
     digests = {each["name"]: each["sha256"] for each in origin["inputs"]}
     read = {word.partition("=")[2] or word for word in words[1:]} & set(inputs_of(words)) - UNREAD
     assert set(digests) == read
@@ -150,7 +149,7 @@ def test_the_page_about_json_names_the_schema_of_every_answer() -> None:
     for room in (verbs, lab):
         for module in walk_packages(room.__path__, f"{room.__name__}."):
             import_module(module.name)
-    assert {kind.schema for kind in answers(Result)} | {"certcal/bandwidth/1", "certcal/plan/1"} == set(documented())
+    assert {kind.schema for kind in answers(Result)} | {"certcal/bandwidth/1"} == set(documented())
 
 
 def answers(kind: type[Result]) -> Iterator[type[Result]]:
@@ -164,7 +163,8 @@ def answers(kind: type[Result]) -> Iterator[type[Result]]:
 FORMS = {
     "attack bound compare demo measure report reproduce": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv"},
     "certify verify": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv", ".parquet"},
-    "sample": {".json", ".parquet"},
+    "decide": {".html", ".txt", ".json", ".csv", ".parquet"},
+    "plan": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv"},
     "recalibrate-fit": {".html", ".txt", ".png", ".svg", ".pdf", ".json", ".csv"},
     "recalibrate-apply": {".parquet", ".csv"},
     "study-measure study-convert": {".parquet"},

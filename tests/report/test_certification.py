@@ -177,7 +177,7 @@ def test_widths_ledgers_and_influential_samples_are_those_of_the_result(found: C
 
 
 def test_several_kinds_stand_side_by_side() -> None:
-    several = certify(made_counts(), radii=0.25, confidence="all")
+    several = certify(made_counts(), radii=0.25, kind="all")
     rows = table(part(several.report(), "Certified values")).texts()
     assert [row[1] for row in rows] == list(CONFIDENCES)
     assert len(several.plot().axes) >= 2

@@ -55,7 +55,7 @@ ANSWERS: dict[str, Callable[[], certcal.Result]] = {
     "bound": lambda: certcal.bound(TABLE, lipschitz=2.0),
     "certify a table": lambda: certcal.certify(INTERVALS),
     "certify a run": lambda: certcal.certify(run(), radii=[0.125, 0.25]),
-    "certify by every kind": lambda: certcal.certify(run(), radii=[0.125], confidence="all"),
+    "certify by every kind": lambda: certcal.certify(run(), radii=[0.125], kind="all"),
     "compare": lambda: certcal.compare(record(0, 0.5), record(1, 0.5)),
     "compare families": with_confidences,
     "compare measurements": lambda: certcal.compare(certcal.measure(TABLE), certcal.measure(TABLE, closed="right")),

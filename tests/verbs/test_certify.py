@@ -42,7 +42,7 @@ def found(counts: Counts) -> Certification:
 
 def test_every_line_is_what_certificates_of_its_radius_and_kind_say(counts: Counts) -> None:
     settings: Any = {"alpha": 0.01, "bins": 7, "closed": "right", "delta": 0.1}
-    asked = certify(counts, radii=[0.3, 0.1], confidence=("tight", "cdf"), **settings)
+    asked = certify(counts, radii=[0.3, 0.1], kind=("tight", "cdf"), **settings)
     assert [(one.radius, one.kind) for one in asked.lines] == [
         (r, kind) for r in (0.1, 0.3) for kind in ("tight", "cdf")
     ]
@@ -101,7 +101,7 @@ def test_progress_counts_pairs_of_radius_and_kind(counts: Counts) -> None:
         def advance(self, steps: int) -> None:
             seen.append(steps)
 
-    certify(counts, radii=[0.1, 0.2], confidence=("cdf", "standard"), progress=Watching())
+    certify(counts, radii=[0.1, 0.2], kind=("cdf", "standard"), progress=Watching())
     assert seen == [("reading", None), ("certifying", 4), 1, 1, 1, 1]
 
 
@@ -394,7 +394,7 @@ def test_saved_intervals_certify_to_the_same_values(counts: Counts, tmp_path: Pa
     assert again.origin is not None
     assert again.origin.confidence == "tangent"
     with pytest.raises(InputError, match="a file of intervals needs one kind of certificate"):
-        certify(counts, radii=0.25, confidence="all").save(tmp_path / "all.parquet")
+        certify(counts, radii=0.25, kind="all").save(tmp_path / "all.parquet")
     table = first.to_pandas()
     assert table.loc[table.claim == "calibration_error", "value"].tolist() == [
         line.headline.value for line in first.lines
@@ -409,7 +409,7 @@ def test_a_kind_of_ones_own_is_certified_like_a_built_in_one(counts: Counts) -> 
         def __call__(self, part: Counts, radius: float, alpha: float) -> Any:
             return np.zeros(len(part)), np.ones(len(part))
 
-    found = certify(counts, radii=[0.1, 0.2], confidence=["tight", Mine()], familywise=True)
+    found = certify(counts, radii=[0.1, 0.2], kind=["tight", Mine()], familywise=True)
     assert found.kinds == ("tight", "mine")
     assert found.conventions["confidence"] == ["tight", "mine"]
     assert found.at(0.1, "mine").width == 1.0
@@ -424,7 +424,7 @@ def test_a_kind_of_ones_own_is_certified_like_a_built_in_one(counts: Counts) -> 
     def other(part: Counts, radius: float, alpha: float) -> Any:
         return np.zeros(len(part)), np.ones(len(part))
 
-    told = " ".join(certify(counts, radii=[0.1, 0.2], confidence=other, familywise=True).report().notes)
+    told = " ".join(certify(counts, radii=[0.1, 0.2], kind=other, familywise=True).report().notes)
     assert "hold together at each radius except with probability 0.001" in told
 
 
@@ -433,7 +433,7 @@ def test_a_kind_of_ones_own_cannot_pass_for_a_built_in_one(counts: Counts) -> No
         return np.full(len(counts), 0.9), np.ones(len(counts))
 
     with pytest.raises(InputError, match="confidence: tight is the name of a built-in kind; give yours another"):
-        certcal.certify(counts, radii=[0.1], confidence=tight)
+        certcal.certify(counts, radii=[0.1], kind=tight)
 
 
 def test_edges_are_given_frozen_or_recomputed_and_papers_count_alpha_three_times(

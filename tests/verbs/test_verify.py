@@ -99,7 +99,7 @@ def test_a_binary_score_is_certified_on_every_sample_and_bracketed(model: Any, l
 def test_what_the_attack_reaches_is_reached_by_real_inputs(model: Any, loans: tuple[Any, Any]) -> None:
     """The reached ends are scores of the model: random search finds hardly more, and never what is not certified."""
     x, y = loans[0][300:340], loans[1][300:340]
-    v = certcal.verify(model, (x, y), {"0": "5%", "1": 2}, budget=200)
+    v = certcal.verify(model, (x, y), {"0": "5%", "1": 2}, effort=200)
     one = v.at().verified
     rng = np.random.default_rng(0)
     points = x + rng.uniform(-1, 1, (300, 40, 4)) * np.stack(
@@ -125,7 +125,7 @@ def test_several_classes_are_certified_where_none_can_change(loans: tuple[Any, A
     assert "certified" in v.intervals()
     assert "whose class cannot change" in str(v)
     assert f"ECE of the population of certified samples ({one.summary.n_certified} of 300) is at most" in text_of(v)
-    wide = certcal.verify(forest, (x[300:310], y[300:310]), 50.0, budget=0)
+    wide = certcal.verify(forest, (x[300:310], y[300:310]), 50.0, effort=0)
     assert wide.at().summary.n_certified == 0
     assert "of all samples (none is certified), is at most" in text_of(wide)
     assert "worst ECE over all samples" in text_of(wide)

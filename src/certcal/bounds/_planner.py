@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, confidences, failure_probability, function, real, share, whole_number
-from certcal._base.json import PlainValues
 from certcal._base.rounding import percent_text
+from certcal._base.text import capital
 from certcal.bounds._binned import binned
 from certcal.bounds._bounded_variation import bounded_variation
 from certcal.bounds._cumulative import ks, kuiper
 from certcal.bounds._shared import Floats, check_seed
 from certcal.claims import Bound, short_text
+from certcal.result import Curves, Result
 
 # Sizes that are tried, and how near the answer must be to the true crossing.
 _LEAST, _MOST, _NEAR = 64, 10_000_000, 1.08
@@ -32,9 +33,11 @@ class PlannedSize(NamedTuple):
     chance: float
 
 
-@dataclass(frozen=True)
-class Plan(PlainValues, kind="plan", more="sentence"):
+@dataclass(frozen=True, repr=False)
+class Plan(Result, kind="plan", more="sentence"):
     """How many samples are likely to be enough. An estimate: it depends on what was assumed, and on the simulation."""
+
+    question: ClassVar[str] = "How many samples are enough?"
 
     n: int
     """Number of samples, rounded up to two digits."""
@@ -52,6 +55,11 @@ class Plan(PlainValues, kind="plan", more="sentence"):
     """The sizes that were tried, with their median bounds and how often these reached the target."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Method, scores, repetitions and seed of the simulation."""
+    source: str | None = None
+    """The table whose scores were used, if it has a name."""
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self.n:,} samples for a {self.name} of at most {self.target:g}>"
 
     @property
     def sentence(self) -> str:
@@ -61,6 +69,33 @@ class Plan(PlainValues, kind="plan", more="sentence"):
             f"about {self.n:,} samples bound the {self.name.removesuffix(' of the population')} by {self.target:g} at "
             f"delta {delta} with a chance of {power} if it is {self.error:g}; an estimate by simulation."
         )
+
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """Seed of the simulation."""
+        return {"simulation": self.settings["seed"]}
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """The sizes that were tried."""
+        return dict(zip(("n", "bound", "chance"), zip(*self.curve, strict=True), strict=True))
+
+    def top(self) -> Sequence[str]:
+        """What was found."""
+        return [capital(self.sentence)]
+
+    def parts(self) -> Mapping[str, Any]:
+        """What other numbers of samples give, and what was assumed."""
+        sizes, bounds, chances = (list(column) for column in zip(*self.curve, strict=True))
+        drawn = Curves("number of samples", sizes, {"Typical bound": {"median of the simulated bounds": bounds}})
+        return {
+            "Other numbers of samples": {
+                "samples": sizes,
+                "typical bound": bounds,
+                "chance": [percent_text(each) for each in chances],
+            },
+            "Bound by number of samples": drawn,
+            "Assumptions": {name: str(value) for name, value in self.settings.items()},
+        }
 
 
 @names_wrong_types

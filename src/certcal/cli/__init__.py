@@ -24,6 +24,7 @@ __all__ = ["cli", "main"]
     commands_from={
         "measure": ("certcal.cli.measure", "Measure the calibration of a table of predictions."),
         "bound": ("certcal.cli.bound", "Bound the true calibration error behind a table of predictions."),
+        "plan": ("certcal.cli.plan", "Plan how many samples such a bound takes."),
         "compare": ("certcal.cli.compare", "Compare two tables of predictions, or runs and published logs."),
         "recalibrate": ("certcal.cli.recalibrate", "Recalibrate scores or confidences, also in the worst case."),
         "report": ("certcal.cli.report", "Write a page that others can read and check."),
@@ -31,6 +32,7 @@ __all__ = ["cli", "main"]
         "attack": ("certcal.cli.attack", "Attack a model's confidences without changing its predictions."),
         "verify": ("certcal.cli.verify", "Verify a model over a box of inputs, without noise."),
         "sample": ("certcal.cli.sample", "Sample noise around every input of a model, once, into a folder."),
+        "decide": ("certcal.cli.decide", "Decide about one certified radius, with few noise samples."),
         "certify": ("certcal.cli.certify", "Certify the calibration of a run or a table of intervals."),
         "runs": ("certcal.cli.runs", "Inspect runs on disk."),
         "train": ("certcal.cli.train", "Train a network whose confidences withstand attacks."),

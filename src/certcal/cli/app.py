@@ -60,16 +60,12 @@ def _takes_debug(command: click.Command) -> None:
 class ExampleCommand(click.Command):
     """A command whose help has its options under headings and ends with examples.
 
-    ``old`` are former names of options, which are still taken, and what is written today; ``one`` is what exit code 1
-    says, if not that a requirement is not met.
+    ``one`` is what exit code 1 says, if not that a requirement is not met.
     """
 
-    def __init__(
-        self, *args: Any, examples: Examples = (), old: Mapping[str, str] | None = None, one: str = "", **options: Any
-    ) -> None:
+    def __init__(self, *args: Any, examples: Examples = (), one: str = "", **options: Any) -> None:
         super().__init__(*args, **options)
         self.examples, self.one = examples, one
-        self.old = dict(old or {})
         _takes_debug(self)
         shows: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
         self.params.append(click.Option(["--help-all"], hidden=True, **shows))
@@ -77,11 +73,9 @@ class ExampleCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and say what the command takes when there is more."""
         ctx.allow_extra_args = True
-        pairs = (word.partition("=") for word in args)
-        words = ["".join((self.old.get(name, name), *value)) for name, *value in pairs]
         if not ctx.resilient_parsing:
-            self._refuse_repeated(ctx, words)
-        extra = super().parse_args(ctx, words)
+            self._refuse_repeated(ctx, args)
+        extra = super().parse_args(ctx, args)
         if extra and not ctx.resilient_parsing:
             takes = " ".join(self.collect_usage_pieces(ctx)[1:]) or "options only"
             ctx.fail(f"unexpected argument {extra[0]!r}; {ctx.command_path} takes {takes}")

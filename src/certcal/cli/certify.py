@@ -15,7 +15,7 @@ from certcal.verbs.certify import CertifySettings
 from certcal.verbs.certify import certify as verb
 
 ROLES = ("lower", "upper", "correct", "outcome", "prediction", "label", "certified")
-OF_RUNS = ("confidence", "familywise", "accounting", "drawn_only")
+OF_RUNS = ("kind", "familywise", "accounting", "drawn_only")
 _RUN = "Certificates from a run"
 
 
@@ -24,7 +24,7 @@ _RUN = "Certificates from a run"
     examples=(
         ("certcal certify run", "a run of certcal sample, at radii up to the largest certified one"),
         ("certcal certify run --radius .25,.5,1 --familywise", "at these, for all samples together"),
-        ("certcal certify run --radius .5 --confidence all", "the kinds of certificates side by side"),
+        ("certcal certify run --radius .5 --kind all", "the kinds of certificates side by side"),
         ("certcal certify run --radius .5 -o intervals.parquet", "keep the intervals"),
         ("certcal certify intervals.csv", "the intervals of any verifier"),
         ("certcal certify bounds.parquet --lower lb --upper ub --correct hit", "say which columns to use"),
@@ -67,8 +67,8 @@ def certify(
         output.endings = DRAWN
     output.check(path)
     tables = [each for each in output.paths if each.suffix.lower() == INTERVALS]
-    if tables and len(asked.confidence) > 1:
-        raise InputError(f"-o {tables[0]} needs one kind of certificate; choose it with --confidence")
+    if tables and len(asked.kind) > 1:
+        raise InputError(f"-o {tables[0]} needs one kind of certificate; choose it with --kind")
     found = verb(path, by=by, columns=columns, **options)
     output.emit(found, sources=[path] if data is None else [path, data], **_images(found, data))
 

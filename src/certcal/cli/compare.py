@@ -44,7 +44,6 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
 
 @click.command(
     cls=ExampleCommand,
-    old={"--setting": "--budget"},
     examples=(
         ("certcal compare old.csv new.csv", "two tables of predictions, old and new"),
         ("certcal compare old.csv new.csv --key id --by segment -o change.html", "row by row, per segment, as a page"),

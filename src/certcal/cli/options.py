@@ -100,16 +100,12 @@ def verb_options(
     only: Collection[str] | None = None,
     skip: Collection[str] = (),
     explained_by: Callable[..., Any] | None = None,
-    optional: bool = False,
 ) -> Callable[[Decorated], Decorated]:
-    """An option for each checked parameter of a verb, or for some of them, under a heading of the help.
-
-    With ``optional`` the verb is one of several that the command may call: what is left out is None.
-    """
+    """An option for each checked parameter of a verb, or for some of them, under a heading of the help."""
     specs = specs_of(verb, explained_by)
     columns = () if only is not None else OPTIONS  # which have options of their own
     chosen = [name for name in specs if name not in (*skip, *columns) and (only is None or name in only)]
-    given = dict.fromkeys(chosen) if optional else defaults_of(verb)
+    given = defaults_of(verb)
     return options(*(_option(section, name, specs[name], given.get(name), name not in given) for name in chosen))
 
 

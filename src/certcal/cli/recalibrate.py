@@ -22,15 +22,12 @@ from certcal.verbs.recalibrate import has_figure
 from certcal.verbs.recalibrate import recalibrate as verb
 
 FITTING, CERTIFYING = "Fitting and judging", "Certifying"
-_CERTIFIED = ("radii", "alpha", "familywise", "drawn_only")
+_CERTIFIED = ("radii", "alpha", "kind", "familywise", "drawn_only")
 _ROLES = (
     *OPTIONS,
     *("lower", "upper", "certified", "radius_column", "sample"),
 )
-_columns = column_options(
-    *_ROLES,
-    texts={"confidence": "Confidences, those of intervals without a perturbation; for a run, the kind of certificate."},
-)
+_columns = column_options(*_ROLES)
 _FIT: Examples = (
     ("certcal recalibrate fit run -o map.json", "a run of certcal sample, at half of sigma"),
     ("certcal recalibrate fit run --radius .25,.5 --tradeoff 1 -o map.json", "for the worst case alone"),
@@ -67,7 +64,7 @@ def recalibrate() -> None:
 
 @click.command(cls=ExampleCommand, examples=_FIT)
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
-@verb_options(verb, FITTING, skip=(*_CERTIFIED, "confidence"))
+@verb_options(verb, FITTING, skip=_CERTIFIED)
 @verb_options(verb, CERTIFYING, only=_CERTIFIED)
 @_columns
 @output_options(DRAWN, mlflow=False, files={".json": "the map (.json)", ".csv": "numbers (.csv)"})
@@ -78,7 +75,7 @@ def fit(source: str, output: Output, **options: Any) -> None:
     for clean inputs, or in between. For a table of predictions: the usual calibrators. The columns decide which. All
     printed numbers are about samples that the map was not fitted to.
     """
-    columns = _certificate(source, options)
+    columns = _columns_by_role(source, options)
     if options["fit_on_all"]:
         output.endings = (".json",)
     output.check(source)
@@ -111,7 +108,7 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     existing(map_file, "map")
     if not map_file.lower().endswith(".json") and source.lower().endswith(".json"):
         raise InputError(f"{source} looks like a map, and {map_file} does not; give the map first, then what it is for")
-    columns = _certificate(source, options)
+    columns = _columns_by_role(source, options)
     if not output.files:
         raise InputError("-o FILE is missing; say where the table goes, such as -o after.parquet")
     output.check(map_file, source)
@@ -146,12 +143,8 @@ def export(map_file: str, to: Any, column: str | None, out: str | None, force: b
     tell(f"wrote {out}")
 
 
-def _certificate(source: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Columns by role; of a run, ``--confidence`` is not a column but the kind of certificate."""
+def _columns_by_role(source: str, options: dict[str, Any]) -> dict[str, Any]:
     from certcal.cli.sources import existing
 
     existing(source, "run or table")
-    columns = {{"radius_column": "radius"}.get(role, role): name for role, name in pop_columns(options, _ROLES).items()}
-    if Path(source).is_dir() and columns["confidence"] is not None:
-        options["confidence"] = columns.pop("confidence")
-    return columns
+    return {{"radius_column": "radius"}.get(role, role): name for role, name in pop_columns(options, _ROLES).items()}

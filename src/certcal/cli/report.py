@@ -47,7 +47,6 @@ class _AnyCommand(ExampleCommand):
         """Parse, also with the options of the commands that it may call, each once."""
         known = {name for each in self.params for name in each.opts}
         for command in _commands().values():
-            self.old |= command.old
             for each in command.params:
                 if isinstance(each, SectionedOption) and known.isdisjoint(each.opts):
                     known |= set(each.opts)

@@ -58,7 +58,7 @@ def _parse_data(ctx: click.Context, param: click.Parameter, values: Sequence[str
     examples=(
         ("certcal reproduce", "what there is, what it needs, what it took"),
         ("certcal reproduce cc-table7 --dry-run --device cuda", "jobs, passes and hours"),
-        ("certcal reproduce cc-table7 --scale 0.01 -o out", "the same plan, shrunk"),
+        ("certcal reproduce cc-table7 --shrink 0.01 -o out", "the same plan, shrunk"),
         ("certcal reproduce cc-table7 --set network.name=resnet20 -o out -o table.tex", "another network; LaTeX too"),
         ("certcal reproduce cc-table2 --data cifar --checkpoints salman --part 3/8 -o out", "in a job array"),
         ("certcal reproduce mine.toml -o out", "a plan of your own"),

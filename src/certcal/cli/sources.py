@@ -36,6 +36,11 @@ def existing_files(*names: str) -> list[str]:
     return [name for name in names if name not in NAMED and Path(name).exists()]
 
 
+def existing_single_files(*names: str | None) -> list[str]:
+    """Those of the names that are files."""
+    return [name for name in existing_files(*filter(None, names)) if Path(name).is_file()]
+
+
 def refuse_inside(option: str, output: str | Path, sources: Iterable[str | Path]) -> None:
     """Refuse to write into a folder that is read: a run is no class of images.
 

@@ -138,24 +138,34 @@ def review(table: str, output: Output, **options: Any) -> None:
 @click.command(
     cls=ExampleCommand,
     examples=(
-        ("certcal study search study.parquet --data cifar10", "accuracy and HCS with beta 1, 2, 3; all methods"),
-        ("certcal study search study.parquet --data cifar10 --objective ece,mmce", "for calibration alone"),
-        ("certcal study search study.parquet --data cifar10 --objective min:params", "for a column of your own"),
-        ("certcal study search study.parquet --data cifar10 --split early --judge-split test", "judged by others"),
-        ("certcal study search study.parquet --space table --budget 50 -o found.csv", "models of any kind, at random"),
+        ("certcal study search study.parquet --dataset cifar10", "accuracy and HCS with beta 1, 2, 3; all methods"),
+        ("certcal study search study.parquet --dataset cifar10 --objective ece,mmce", "for calibration alone"),
+        ("certcal study search study.parquet --dataset cifar10 --objective min:params", "for a column of your own"),
+        ("certcal study search study.parquet --dataset cifar10 --split early --judge-split test", "judged by others"),
+        (
+            "certcal study search study.parquet --space table --evaluations 50 -o found.csv",
+            "models of any kind",
+        ),
     ),
 )
 @click.argument("table", type=click.Path())
 @verb_options(verbs.search, "Table", only=_SEARCHED)
 @verb_options(verbs.search, "Searching", skip=(*_SEARCHED, *_JUDGED))
-@option(_JUDGING, "--judge", metavar="TABLE", type=click.Path(), help="Table of the evaluation. Default: TABLE.")
+@option(
+    _JUDGING,
+    "--judge-table",
+    "judge",
+    metavar="TABLE",
+    type=click.Path(),
+    help="Table of the evaluation. Default: TABLE.",
+)
 @verb_options(verbs.search, _JUDGING, only=_JUDGED)
 @output_options(WRITTEN, judged=False)
 def search(table: str, judge: str | None, output: Output, **options: Any) -> None:
     """Search TABLE for an architecture, treating each lookup as a training run.
 
     Each objective is searched for by each method several times, and the accuracy, ECE, harmonic calibration scores,
-    MMCE and KS error of what is found are shown beside the best that exists. A budget counts distinct architectures.
+    MMCE and KS error of what is found are shown beside the best that exists. Evaluations are of distinct architectures.
     Searching and judging by the same measurements is optimistic; the options for judging choose others.
     """
     output.check(*(path for path in (table, judge) if path is not None))
@@ -166,9 +176,12 @@ def search(table: str, judge: str | None, output: Output, **options: Any) -> Non
 @click.command(
     cls=ExampleCommand,
     examples=(
-        ("certcal study convert cifar10_tss.csv -o tss.parquet --data cifar10", "columns such as acc and pre_ECE_15"),
-        ("certcal study convert a.csv b.csv -o both.parquet --data cifar10 --data cifar100", "several data sets"),
-        ("certcal study convert small.csv -o small.parquet --scale percent", "where it cannot be told"),
+        (
+            "certcal study convert cifar10_tss.csv -o tss.parquet --dataset cifar10",
+            "columns such as acc, pre_ECE_15",
+        ),
+        ("certcal study convert a.csv b.csv -o both.parquet --dataset cifar10 --dataset cifar100", "several data sets"),
+        ("certcal study convert small.csv -o small.parquet --unit percent", "where it cannot be told"),
         ("certcal study convert by_index.csv -o tss.parquet --architectures tss.json", "models that are numbers"),
     ),
 )

@@ -73,7 +73,6 @@ def _number_or_word(text: str) -> int | float | str:
 
 @click.command(
     cls=_Command,
-    old={"--from": "--start"},
     examples=(
         (
             "certcal train --method gaussian --data digits --model mlp --sigma 0.25 --epochs 20 -o trained",

@@ -302,7 +302,7 @@ def reproduce(
     plan: str | os.PathLike[str],
     *,
     out: str | os.PathLike[str] | None = None,
-    scale: Annotated[float, Range(0, 1)] = 1.0,
+    scale: Annotated[float, Range(0, 1), Option("--shrink", "X")] = 1.0,
     changes: Mapping[str, Any] | None = None,
     data: str | Mapping[str, str] | None = None,
     checkpoints: Annotated[str | None, Takes("file"), Option(metavar="FOLDER")] = None,

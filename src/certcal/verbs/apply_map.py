@@ -132,7 +132,7 @@ def apply_map(
     alpha: Annotated[float | None, Takes("failure", zero=True)] = None,
     familywise: bool = False,
     drawn_only: bool = False,
-    confidence: CertificateName | CertificateKind = "tangent",
+    kind: Annotated[CertificateName | CertificateKind, Option(metavar="KIND")] = "tangent",
     everything: Annotated[bool, Option("--all")] = False,
     progress: ProgressLike = True,
 ) -> MappedTable:
@@ -157,7 +157,7 @@ def apply_map(
         Treat alpha as the family-wise error rate: the probability that any certificate fails.
     drawn_only
         Use the finished samples of an incomplete run.
-    confidence
+    kind
         Kind of certificate of a run.
     everything
         Also write the samples that the map was fitted to.

@@ -12,14 +12,14 @@ from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
-from certcal.data import GroupingColumns, LoadedTable, PredictionData, PredictionSource, about_predictions, load_table
+from certcal.data import GroupingColumns, PredictionData, PredictionSource, about_predictions, load_table
 from certcal.predictions import Predictions
 from certcal.result import Result
 from certcal.verbs.groups import ByName
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
-    from certcal.bounds import BandwidthChoice, CalibrationBand, Plan
+    from certcal.bounds import BandwidthChoice, CalibrationBand
 
 
 @dataclass(frozen=True)
@@ -437,38 +437,6 @@ def where(
     else:
         found = surrogate(z, c, asked.perturb, asked.delta, constant=asked.lipschitz)
     return replace(found, denoised=denoised(z, c, asked.delta), source=None if loaded is None else loaded.path.name)
-
-
-def plan(
-    target: float,
-    data: str | os.PathLike[str] | Any = None,
-    *,
-    columns: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Plan:
-    """How many samples are likely to be enough for a bound of at most the target; see :func:`certcal.bounds.plan`.
-
-    Parameters
-    ----------
-    target
-        What the bound is to be at most.
-    data, columns
-        A table with scores like those that are to come, and its columns; outcomes are not needed. Without it scores
-        are spread evenly from 0 to 1.
-    options
-        Those of :func:`certcal.bounds.plan`.
-    """
-    from certcal.bounds import plan as simulated
-    from certcal.data import load_scores
-
-    if isinstance(data, Predictions):
-        scores = data.confidence
-    elif data is None:
-        scores = None
-    else:
-        loaded = load_scores(data, columns)
-        scores = loaded.predictions.confidence if isinstance(loaded, LoadedTable) else loaded.confidence
-    return simulated(target, scores=scores, **options)
 
 
 def plain_bounds(predictions: Predictions, delta: float, bins: int, closed: str) -> tuple[Bound, ...]:

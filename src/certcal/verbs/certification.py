@@ -350,7 +350,7 @@ class Certification(Result):
             [line.certificates for line in self.lines if line.certificates is not None],
         )
         if len(self.kinds) > 1:
-            raise InputError("a file of intervals needs one kind of certificate", argument="confidence")
+            raise InputError("a file of intervals needs one kind of certificate", argument="kind")
 
         def column(values: Callable[[Certificates], Any]) -> Any:
             return np.concatenate([np.broadcast_to(values(one), len(one)) for one in found])

@@ -52,7 +52,7 @@ ROLES = tuple(dict.fromkeys(role for roles in _COLUMNS.values() for role in role
 _FOR = {
     **dict.fromkeys(("radii", "alpha"), ("run", "intervals")),
     **dict.fromkeys(("radius_weight", "tradeoff", "tradeoffs", "delta"), ("run", "intervals", "samples")),
-    **dict.fromkeys(("familywise", "drawn_only", "confidence"), ("run",)),
+    **dict.fromkeys(("familywise", "drawn_only", "kind"), ("run",)),
     "map_bins": ("predictions",),
 }
 
@@ -65,7 +65,7 @@ class CertifyingSettings:
     alpha: float | None
     familywise: bool
     drawn_only: bool
-    confidence: Any
+    kind: Any
 
     def __post_init__(self) -> None:
         if self.radii is not None and len(set(self.radii)) < len(self.radii):
@@ -212,7 +212,7 @@ def _of_run(source: SampleSource, settings: CertifyingSettings, progress: Progre
         counts,
         settings.radii or [float(f"{counts.sigma / 2:.6g}")],
         alpha=alpha,
-        confidence=settings.confidence,
+        confidence=settings.kind,
         familywise=settings.familywise,
     )
     manifest = None if run is None else run.manifest

@@ -53,7 +53,7 @@ class CertifySettings:
     alpha: float | None
     compare: bool
     grid: bool
-    confidence: tuple[Any, ...]
+    kind: tuple[Any, ...]
     familywise: bool
     together: bool
     accounting: str
@@ -66,12 +66,12 @@ class CertifySettings:
                 reason = f"{len(radii)} different radii were given"
                 raise InputError(reason, argument="radii", remedy=f"give from 1 to {MOST_RADII}")
             object.__setattr__(self, "radii", radii)
-        kinds = tuple(dict.fromkeys(CONFIDENCES if "all" in self.confidence else self.confidence))
+        kinds = tuple(dict.fromkeys(CONFIDENCES if "all" in self.kind else self.kind))
         if not kinds:
-            raise InputError("no kind was given", argument="confidence", remedy=f"give {', '.join(CONFIDENCES)} or all")
+            raise InputError("no kind was given", argument="kind", remedy=f"give {', '.join(CONFIDENCES)} or all")
         if len(kinds) > 1 and self.compare:
             raise InputError("it needs one kind of certificate", argument="compare", remedy="choose one")
-        object.__setattr__(self, "confidence", kinds)
+        object.__setattr__(self, "kind", kinds)
         if self.grid and not self.compare:
             raise InputError("it is for the comparison with ADMM", argument="grid", remedy="set compare, too")
         if not isinstance(self.edges, str):
@@ -133,7 +133,7 @@ def certify(
     alpha: Annotated[float | None, Takes("failure", zero=True)] = None,
     compare: bool = False,
     grid: bool = False,
-    confidence: Annotated[
+    kind: Annotated[
         CertificateName | Literal["all"] | CertificateKind | Iterable[CertificateName | CertificateKind],
         Option(metavar="KIND"),
     ] = "tangent",
@@ -191,7 +191,7 @@ def certify(
         Also run ADMM and gradient ascent (needs torch; slow).
     grid
         With compare: ADMM by its published grid of 16 runs, the largest counting.
-    confidence
+    kind
         Kind of certificate: tangent, tight, bernstein, cdf or standard; several, or all, side by side.
 
         Also a :class:`~certcal.smoothing.CertificateKind` of your own.
@@ -280,7 +280,7 @@ def _of_counts(
         reason = "it is 0, and certificates from noise may fail"
         raise InputError(reason, argument="alpha", remedy="give a probability such as 0.001")
     alpha = ALPHA_OF_RUNS if settings.alpha is None else settings.alpha
-    kinds, several = settings.confidence, len(settings.confidence) > 1
+    kinds, several = settings.kind, len(settings.kind) > 1
     radii = settings.radii or default_radii(counts, alpha, settings.familywise)
     # How far the unasked radii go depends on the votes: alpha is shared among all that the most votes would reach.
     reached = 1
@@ -338,7 +338,7 @@ def _certify_table(table: IntervalTable, settings: CertifySettings, progress: Pr
     from certcal.bounds import equal_share
     from certcal.worst_case import certify as certified
 
-    for name in ("confidence", "familywise", "together", "accounting", "drawn_only"):
+    for name in ("kind", "familywise", "together", "accounting", "drawn_only"):
         if getattr(settings, name) != defaults_of(certify)[name]:
             raise InputError(f"it is for runs, and {table.path} is a table", argument=name, remedy="leave it out")
     alpha = (table.alpha or 0.0) if settings.alpha is None else settings.alpha

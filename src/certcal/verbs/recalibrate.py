@@ -343,7 +343,7 @@ def recalibrate(
     alpha: Annotated[float | None, Takes("failure", zero=True)] = None,
     familywise: bool = False,
     drawn_only: bool = False,
-    confidence: CertificateName | CertificateKind = "tangent",
+    kind: Annotated[CertificateName | CertificateKind, Option(metavar="KIND")] = "tangent",
     source: str | None = None,
     progress: ProgressLike = True,
 ) -> Recalibration:
@@ -408,7 +408,7 @@ def recalibrate(
         Treat alpha as the family-wise error rate: the probability that any certificate fails.
     drawn_only
         Use the finished samples of an incomplete run.
-    confidence
+    kind
         Kind of certificate of a run.
     source
         What is recalibrated, in a few words; by default the name of the file or folder.

@@ -335,7 +335,7 @@ def decide(
     resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
     crop: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
     sigma: Annotated[float, Takes("positive"), Option(metavar="S")],
-    radius: Annotated[float, Range(0), Option("--decide-radius", "R")],
+    radius: Annotated[float, Range(0), Option(metavar="R")],
     alpha: Annotated[float, Takes("failure")] = 0.001,
     n: Annotated[int, Range(1, 2**31 - 1), Option("-n")] = 100_000,
     n0: Annotated[int, Range(1, 2**31 - 1)] = 100,
@@ -357,7 +357,7 @@ def decide(
     model, data, outputs, weights, split, limit, every, resize, crop, sigma
         As for :func:`certcal.sample`.
     radius
-        Sample only until it is decided whether each input's certified radius exceeds R, at most n times.
+        Radius in question.
     alpha
         Failure probability of each decision. Default: 0.001.
     n, n0, seed, noise, batch, device, noise_threads, progress

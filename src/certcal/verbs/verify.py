@@ -54,7 +54,7 @@ class VerifySettings:
     resize: int | None
     crop: int | None
     epsilon: tuple[float, ...]
-    budget: int
+    effort: int
     attack: bool
     bins: int
     closed: str
@@ -215,7 +215,7 @@ class Verification(Result):
             "box": self.box.to_dict(),
             "assumptions": list(self.assumptions),
             "conventions": {
-                each: getattr(self.settings, each) for each in ("budget", "attack", "bins", "closed", "delta")
+                each: getattr(self.settings, each) for each in ("effort", "attack", "bins", "closed", "delta")
             },
             "alpha": 0.0,
             "results": [line.to_dict() for line in self.lines],
@@ -274,7 +274,7 @@ def verify(
     resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
     crop: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
     epsilon: Annotated[float | Iterable[float], Takes("distance", zero=True), Option(metavar="E")] = 1.0,
-    budget: Annotated[int, Range(0, 10_000_000)] = 100,
+    effort: Annotated[int, Range(0, 10_000_000)] = 100,
     attack: bool = True,
     bins: Annotated[int, Range(1, 10_000)] = 15,
     closed: Literal["left", "right"] = "left",
@@ -317,10 +317,10 @@ def verify(
     crop
         Crop the centre of images of a folder: pixels of both sides. Needed if shapes differ.
     epsilon
-        Multiples of the amounts of the box, each verified.
-    budget
-        Boxes into which each sample's box may be split to tighten its bounds, or neurons of each layer of a network
-        with bounds of their own; 0 for the first bounds only.
+        Sizes of the perturbation, as multiples of the amounts of the box, each verified.
+    effort
+        Effort per sample to tighten its bounds: boxes into which its box may be split, or neurons of each layer of a
+        network with bounds of their own; 0 for the first bounds only.
     attack
         Also search the box for scores that are reached.
     bins
@@ -437,7 +437,7 @@ def _verify_piece(
     found: list[Verified] = []
     for epsilon in settings.epsilon:
         region = changes.region(start, stop, epsilon)
-        found.append(verifier.verify(region, predicted, budget=settings.budget, attack=settings.attack))
+        found.append(verifier.verify(region, predicted, budget=settings.effort, attack=settings.attack))
         progress.advance(stop - start)
     return predicted, score, found
 

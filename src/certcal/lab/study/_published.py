@@ -65,10 +65,10 @@ _MOST_BYTES, _MOST_NAMES = 16 << 20, 1_000_000
 def convert(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
-    data: Annotated[str | Iterable[str], Takes("text"), Option(metavar="NAME")] = (),
+    data: Annotated[str | Iterable[str], Takes("text"), Option("--dataset", "NAME")] = (),
     split: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
-    scale: Annotated[Literal["share", "percent"] | None, Option(metavar="SCALE")] = None,
-    accuracy_scale: Annotated[Literal["share", "percent"] | None, Option(metavar="SCALE")] = None,
+    scale: Annotated[Literal["share", "percent"] | None, Option("--unit", "UNIT")] = None,
+    accuracy_scale: Annotated[Literal["share", "percent"] | None, Option("--accuracy-unit", "UNIT")] = None,
     architectures: Annotated[str | os.PathLike[str] | None, Takes("file"), Option(metavar="FILE")] = None,
 ) -> StudyOverview:
     r"""Make one table of a study of published tables.

@@ -153,7 +153,7 @@ def review(
         Option(metavar="NAME"),
     ] = "ece",
     bins: Annotated[int, Range(1, 10_000_000)] = 15,
-    data: Annotated[str | Iterable[str] | None, Takes("name"), Option(metavar="NAME")] = None,
+    data: Annotated[str | Iterable[str] | None, Takes("name"), Option("--dataset", "NAME")] = None,
     split: Annotated[str | None, Takes("text"), Option(metavar="NAME")] = None,
     tops: Annotated[int | Iterable[int] | None, Range(2, 10**9), Option("--top")] = None,
     least: Annotated[int | Iterable[int] | None, Range(2, 10**9), Option("--least")] = None,

@@ -153,7 +153,7 @@ def interval_widths(found: Certification) -> list[Block]:
             )
         )
     columns = (Column("kind"), Column("how intervals are made"))
-    asked = dict(zip(found.kinds, map(kind_explanation, found.settings.confidence), strict=True))
+    asked = dict(zip(found.kinds, map(kind_explanation, found.settings.kind), strict=True))
     rows = list(({kind: kind_explanation(kind) for kind in CONFIDENCES} | asked).items())
     meaning = Details("Kinds of certificates", [Table(columns, rows)])
     return [Text(said), *([Figures(figures)] if figures else []), meaning]
@@ -242,7 +242,7 @@ def run_notes(found: Certification) -> list[str]:
     from certcal.smoothing import holds_at_all_radii
 
     one, alpha = cast("Any", found.at().certificates), short_text(found.conventions["alpha"], "upper")
-    kinds = found.settings.confidence
+    kinds = found.settings.kind
     several = len(found.radii) > 1 and not found.settings.together
     apart = several and not all(map(holds_at_all_radii, kinds))
     notes: list[str] = []

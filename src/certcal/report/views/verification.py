@@ -165,10 +165,10 @@ def _changes_allowed(found: Verification) -> dict[str, str]:
 
 
 def _method_notes(found: Verification) -> list[str]:
-    budget = found.settings.budget
+    effort = found.settings.effort
     said = [
         f"Scores are bounded for the model itself, {found.about['model']}, by {found.about['method']}. "
-        f"Each sample's box is split at most {counted(budget, 'time')}; a larger budget can only tighten the bounds.",
+        f"Each sample's box is split at most {counted(effort, 'time')}; a larger effort can only tighten the bounds.",
         "Intervals hold the model's own answer in its own arithmetic: bounds have room for what rounding can do.",
         "The failure probability over noise is 0, for there is no noise. The bound for the population fails with "
         f"probability at most {found.settings.delta:g} over the draw of the samples.",
