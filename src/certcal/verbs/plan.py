@@ -94,7 +94,7 @@ def plan(
 def _scores(data: Any, columns: Mapping[str, Any]) -> Any:
     if isinstance(data, Predictions):
         return data.confidence
-    if data is None or getattr(data, "ndim", 0) == 1 or isinstance(data, list | tuple):
+    if data is None or getattr(data, "ndim", 0) == 1 or type(data) in (list, tuple):
         return data
     loaded = load_scores(data, columns or None)
     return loaded.predictions.confidence if isinstance(loaded, LoadedTable) else loaded.confidence
