@@ -121,7 +121,7 @@ def test_saved_files_are_not_overwritten_and_that_is_said_before_anything_is_att
 @pytest.mark.parametrize("option", ["--save", "-o"])
 def test_nothing_is_written_into_data_that_is_read(attack, tmp_path, never, option):
     (tmp_path / "images").mkdir()
-    ran = attack("--epsilon", "1", "--data", "images", option, "images/found.json")
+    ran = attack("--epsilon", "0.5", "--data", "images", option, "images/found.json")
     assert ran.code == 2
     assert f"{option} images/found.json: this is inside images, which is read; choose another folder" in ran.err
     assert list((tmp_path / "images").iterdir()) == []
@@ -165,7 +165,7 @@ def test_the_folder_of_a_training_is_refused_with_the_name_of_its_model(attack, 
         ("model", "the model in it, trained/model.safetensors"),
     ):
         (tmp_path / "trained" / f"{name}.safetensors").write_bytes(b"")
-        ran = attack("--epsilon", "1", "--model", "trained")
+        ran = attack("--epsilon", "0.5", "--model", "trained")
         assert ran.code == 2
         assert f"--model: trained: this is a folder; give {remedy}" in ran.err
 
@@ -205,17 +205,17 @@ def test_a_part_says_which_others_are_missing_and_the_last_has_the_result(attack
         (("--epsilon", "0"), "--epsilon: '0' is not a distance above 0, such as 0.5 or 8/255"),
         (("--epsilon", "8/0"), "--epsilon: '8/0' is not a distance above 0, such as 0.5 or 8/255"),
         ((), "--epsilon E[,E...] is missing"),
-        (("--epsilon", "1", "--attacks", "plus-tru"), "--attacks: there is no 'plus-tru'; did you mean 'plus-true'?"),
-        (("--epsilon", "1", "--box", "1,0"), "--box: '1,0' is no box; give the smallest and the largest value"),
-        (("--epsilon", "1", "--save-inputs"), "say with --save where it goes"),
-        (("--epsilon", "1", "--draws", "3"), "--draws: it is for the smoothed classifier; give sigma as well"),
-        (("--epsilon", "1", "--limit", "999"), "--limit: it is 999, but "),
-        (("--epsilon", "1", "--data", "nowhere.npz"), "nowhere.npz"),
-        (("--epsilon", "1", "--box", "0.5,1"), ", outside of 0.5 to 1; give the smallest and the largest "),
-        (("--epsilon", "1", "--model", "operator:neg", "--outputs", "logits"), "gives no gradients"),
-        (("--epsilon", "1", "--model", "operator:neg"), "--outputs: it is needed for "),
-        (("--epsilon", "1", "-o", "x.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv"),
-        (("--epsilon", "1", "--split", "train"), " has no training and test parts; leave it out"),
+        (("--epsilon", "0.5", "--attacks", "plus-tru"), "--attacks: there is no 'plus-tru'; did you mean 'plus-true'?"),
+        (("--epsilon", "0.5", "--box", "1,0"), "--box: '1,0' is no box; give the smallest and the largest value"),
+        (("--epsilon", "0.5", "--save-inputs"), "say with --save where it goes"),
+        (("--epsilon", "0.5", "--draws", "3"), "--draws: it is for the smoothed classifier; give sigma as well"),
+        (("--epsilon", "0.5", "--limit", "999"), "--limit: it is 999, but "),
+        (("--epsilon", "0.5", "--data", "nowhere.npz"), "nowhere.npz"),
+        (("--epsilon", "0.5", "--box", "0.5,1"), ", outside of 0.5 to 1; give the smallest and the largest "),
+        (("--epsilon", "0.5", "--model", "operator:neg", "--outputs", "logits"), "gives no gradients"),
+        (("--epsilon", "0.5", "--model", "operator:neg"), "--outputs: it is needed for "),
+        (("--epsilon", "0.5", "-o", "x.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv"),
+        (("--epsilon", "0.5", "--split", "train"), " has no training and test parts; leave it out"),
     ],
 )
 def test_mistakes_are_one_sentence_and_leave_nothing(attack, tmp_path, arguments, complaint):
@@ -228,7 +228,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(attack, tmp_path, arguments
 
 def test_without_torch_the_command_says_how_to_get_it(attack, monkeypatch):
     monkeypatch.setattr("certcal.cli.sources.find_spec", lambda name: None)
-    ran = attack("--epsilon", "1")
+    ran = attack("--epsilon", "0.5")
     assert ran.code == 2
     assert "attacks need torch; run: pip install 'certcal[torch]'" in ran.err
 

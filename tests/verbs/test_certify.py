@@ -124,14 +124,14 @@ def test_an_unfinished_run_is_refused_unless_what_is_drawn_will_do(tmp_path: Pat
     ("changes", "message"),
     [
         ({"source": "no/such/run"}, "no/such/run: there is no such file"),
-        ({"confidence": ()}, "confidence: no kind was given; give tangent, tight"),
-        ({"confidence": "loose"}, "confidence: 'loose' is not one of 'tangent'"),
+        ({"kind": ()}, "kind: no kind was given; give tangent, tight"),
+        ({"kind": "loose"}, "kind: 'loose' is not one of 'tangent'"),
         ({"radii": []}, "radii: 0 different radii were given; give from 1 to 1000"),
         ({"radii": np.linspace(0, 1, 1001)}, "radii: 1001 different radii were given"),
         ({"radii": [0.1, -1]}, "radii: -1 is not a number of at least 0"),
         ({"radii": ["far"]}, "radii: 'far' is not a number"),
         ({"alpha": 0}, "alpha: it is 0, and certificates from noise may fail"),
-        ({"confidence": "all", "compare": True}, "compare: it needs one kind of certificate"),
+        ({"kind": "all", "compare": True}, "compare: it needs one kind of certificate"),
         ({"by": "site"}, "by: it is for tables of intervals, and counts is a run; leave it out"),
         ({"columns": {"lower": "lb"}}, "lower: it is for tables of intervals"),
         ({"radius": 0.1}, "unexpected argument 'radius'; did you mean 'radii'?"),
@@ -356,7 +356,7 @@ def test_radii_and_groups_of_a_table_can_be_chosen() -> None:
     assert certify(renamed, columns={"radius": "eps"}).radii == (0.25, 1.0)
     with pytest.raises(InputError, match=r"radii: table has no rows at radius 0.5; there are 0.25, 1"):
         certify(TABLE, radii=0.5)
-    for name, value in {"confidence": "cdf", "familywise": True, "drawn_only": True}.items():
+    for name, value in {"kind": "cdf", "familywise": True, "drawn_only": True}.items():
         with pytest.raises(InputError, match=f"{name}: it is for runs, and table is a table; leave it out"):
             certify(TABLE, **{name: value})
     for asked in (found.clean_bins, found.influential, lambda: found.save("intervals.parquet")):

@@ -25,8 +25,8 @@ from tests.smoothing.drawing import draw
 RADIUS = 0.1
 OTHERS = ("population", "every certificate holds", "equal-mass", "maximum", "uncertified")
 SETTINGS: dict[str, dict[str, Any]] = {
-    **{kind: {"confidence": kind} for kind in ("tangent", "tight", "cdf")},
-    "all kinds": {"confidence": "all"},
+    **{kind: {"kind": kind} for kind in ("tangent", "tight", "cdf")},
+    "all kinds": {"kind": "all"},
     "several radii": {"radii": [0.0, 0.05, RADIUS]},
     "together": {"radii": [0.0, RADIUS], "together": True},
     "familywise": {"familywise": True},

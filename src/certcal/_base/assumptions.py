@@ -10,6 +10,9 @@ LOGITS = "what is read as logits are logits, although every row lies in [0, 1] a
 # Of numbers that look like outcomes or predicted classes.
 CERTAIN = "the scores are probabilities, although each is 0 or 1 as outcomes and predicted classes are"
 
+# Of noise on tables.
+IN_DEVIATIONS = "sigma and radii are in standard deviations of each feature in these samples, taken as given"
+
 NOISE = {
     "gaussian": "noise draws are independent and exactly Gaussian (rounding to float32 is neglected)",
     "exact": "noise draws are independent and exactly discretised Gaussian (what is certified is the model applied to "

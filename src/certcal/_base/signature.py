@@ -48,7 +48,9 @@ Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 Asked = TypeVar("Asked")
 
-KindName = Literal["positive", "share", "failure", "level", "size", "distance", "box", "edges", "name", "text", "file"]
+KindName = Literal[
+    "positive", "noise", "share", "failure", "level", "size", "distance", "box", "edges", "name", "text", "file"
+]
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,10 @@ class Spec:
     help: str
     """A phrase for people, such as "Number of bins"."""
     kind: str
-    """"whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
-    interval), "size" (bytes), "distance" (above 0; on the command line also k/255), "box" (two numbers, or "auto"),
-    "edges" (of bins: a word, or numbers from 0 to 1), "flag", "word", "name" (a text without commas), "text" or "file".
+    """"whole", "number", "positive", "noise" (also such as "0.1sd"), "share" (between 0 and 1), "failure" (a
+    probability of failing), "level" (of an interval), "size" (bytes), "distance" (above 0; on the command line also
+    k/255), "box" (two numbers, or "auto"), "edges" (of bins: a word, or numbers from 0 to 1), "flag", "word", "name" (a
+    text without commas), "text" or "file".
     """
     many: bool = False
     """Whether several values may be given."""
@@ -214,6 +217,17 @@ def _positive(value: Any, spec: Spec) -> float:
     return number
 
 
+def _noise(value: Any, spec: Spec) -> float | str:
+    """A standard deviation, in units of the inputs or in standard deviations of each feature."""
+    if not isinstance(value, str):
+        return _positive(value, spec)
+    given = re.fullmatch(r"\s*([0-9.eE+-]{1,30})\s*sd\s*", value)
+    try:
+        return f"{_positive(float(given[1]), spec)!r}sd" if given else _positive(value, spec)
+    except ValueError:
+        return _positive(value, spec)
+
+
 def _share(value: Any, spec: Spec) -> float:
     number = _number(value, Spec("", "number"))
     if not (0 < number < 1 or (spec.zero and number == 0)):
@@ -296,6 +310,7 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "whole": _whole,
     "number": _number,
     "positive": _positive,
+    "noise": _noise,
     "share": _share,
     "failure": _failure,
     "level": _level,

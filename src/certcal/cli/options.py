@@ -25,12 +25,13 @@ _METAVARS = {
     "whole": "N",
     "number": "X",
     "positive": "X",
+    "noise": "S",
     "share": "P",
     "failure": "P",
     "level": "P",
     "size": "SIZE",
 }
-_EXAMPLES = {"share": "0.95", "level": "0.95", "failure": "0.05", "positive": "0.5", "number": "0.5"}
+_EXAMPLES = {"share": "0.95", "level": "0.95", "failure": "0.05", "positive": "0.5", "noise": "0.5", "number": "0.5"}
 _DISTANCE = re.compile(r"([0-9.]{1,20})\s*/\s*([0-9.]{1,20})")
 
 
@@ -216,6 +217,8 @@ def _parse_value(value: str, spec: Spec) -> Any:
                 reach = f" from {spec.least:.0f} to {spec.most:.0f}" if ends else ""
                 raise _UnreadableError(f"{text!r} is not a whole number{reach}")
             return int(text)
+        case "noise" if word.endswith("sd"):
+            return text
         case "size":
             size = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([kmgt]?)(i?)b?", word)
             if size is None or (size[3] and not size[2]):

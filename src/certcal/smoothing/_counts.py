@@ -255,6 +255,10 @@ class Overview(PlainValues):
     """Draws, in all, for which the model returned no prediction; they count against the class."""
     alpha: float
     """Of the certificates."""
+    radius: float
+    """Half of sigma."""
+    certified: float
+    """Samples whose chosen class is the label and is certified at ``radius``."""
 
 
 @names_wrong_types
@@ -262,13 +266,15 @@ def overview(counts: Counts, alpha: float = 0.001) -> Overview:
     """What a run's counts say at a glance."""
     from certcal.smoothing._certificates import certified_radii, prediction_level
 
-    radii = certified_radii(counts, prediction_level(alpha, len(counts)))
+    radii, right = certified_radii(counts, prediction_level(alpha, len(counts))), counts.predicted == counts.label
     return Overview(
-        correct=float(np.count_nonzero(counts.predicted == counts.label)) / len(counts),
+        correct=float(np.count_nonzero(right)) / len(counts),
         abstained=float(np.mean(np.isnan(radii))),
         votes=float(np.mean(counts.votes / counts.draws)),
         invalid=int(counts.invalid.sum()),
         alpha=alpha,
+        radius=counts.sigma / 2,
+        certified=float(np.mean(right & (radii >= counts.sigma / 2))),
     )
 
 

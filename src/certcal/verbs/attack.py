@@ -21,10 +21,20 @@ from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted, distance_text
 from certcal.claims import Estimate, round_outward
+from certcal.data.units import range_of
 from certcal.data.work_folder import ABOUT, Work, allocate_array, write_rows
 from certcal.result import Result
 from certcal.verbs.measure import MeasuredGroup
-from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, model_on_data, open_data, open_model
+from certcal.verbs.model_and_data import (
+    BATCH,
+    COUNT,
+    SIDE,
+    DataSet,
+    model_on_data,
+    open_data,
+    open_model,
+    warn_of_odd_units,
+)
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -482,6 +492,7 @@ def attack(
     own_part = _check_saving(save, save_inputs, keep_inputs, part)
     opened = open_data(data, given)
     inputs = opened.inputs
+    warn_of_odd_units(inputs, sigma=sigma, epsilon=distances, norm=norm)
     network = open_model(model, given, device)
     used: Any = inputs.box if box == "auto" else box
     if (limits := single_precision(used)) is not None:
@@ -571,6 +582,7 @@ def attack(
         {
             "norm": norm,
             "box": None if used is None else list(used),
+            "input_range": list(range_of(inputs.inputs)),
             "steps": steps,
             **({} if restarts == 1 else {"restarts": restarts}),
             "sigma": sigma,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from certcal._base.assumptions import LOGITS
+from certcal._base.assumptions import IN_DEVIATIONS, LOGITS
 from certcal._base.checks import InputError
 from certcal._base.progress import Progress
 from certcal._base.text import counted
@@ -290,6 +290,7 @@ def about_run(manifest: Manifest | None, counts: Counts, one: Certificates) -> d
     if m is not None:
         drawn |= {"draws_that_chose": m.n0, "seed": m.seed}
         drawn |= {"model": m.model.description, "samples_of_the_run": m.samples}
+        drawn |= {} if m.data.range is None else {"input_range": list(m.data.range)}
     return {
         **drawn,
         "abstained": one.n_abstained,
@@ -307,7 +308,8 @@ def describe_run(manifest: Manifest | None, counts: Counts, one: Certificates, *
     if one.accounting == "published":
         level += f" (as papers count: {short_text(one.alpha / 3, 'upper')} for each of three bounds)"
     kind = "certificates compared" if several else f"{one.confidence} certificates"
-    assumed = f"; assumed: {LOGITS}" if manifest is not None and LOGITS in manifest.model.description else ""
+    model = "" if manifest is None else manifest.model.description
+    assumed = "".join(f"; assumed: {each}" for each in (LOGITS, IN_DEVIATIONS) if each in model)
     return (
         f"{n:,}{whole} samples, {away:,} abstained ({away / n:.1%}); {noise}, sigma {counts.sigma:g}, "
         f"{int(counts.draws.min()):,} draws each; {kind}, {level}{assumed}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+import numpy as np
 
 from certcal._base.checks import InputError
 from certcal._base.signature import Range
 from certcal.data import Inputs, OpenedInputs, Parts, open_inputs, read_split
+from certcal.data.units import feature_doubts, range_of, unit_doubts, warn_of_units
 
 if TYPE_CHECKING:
     from certcal.models import Model
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 COUNT, SIDE, BATCH = Range(1, 10**9), Range(1, 1 << 14), Range(1, 1 << 24)
 # Bytes of the largest training data that are kept in memory: six times CIFAR-10's training images.
 MOST_IN_MEMORY = 2**32
+# Inputs that show the units of all, and rows that show the range of a feature.
+_SEEN, _ENOUGH = 1000, 20
 
 
 class DataSet(Protocol):
@@ -40,6 +45,38 @@ def open_data(data: Any, asked: Mapping[str, Any]) -> OpenedInputs:
     asked["progress"].stage("reading")
     names = "split", "limit", "every", "resize", "crop"
     return open_inputs(data, **{name: asked[name] for name in names if name in asked})
+
+
+def warn_of_odd_units(
+    inputs: Inputs,
+    *,
+    sigma: float | None = None,
+    epsilon: Sequence[float] = (),
+    norm: Literal["linf", "l2"] = "linf",
+) -> None:
+    """Warn where the first inputs look as if they, the noise or the perturbations were in other units."""
+    some = inputs.inputs[:_SEEN]
+    doubts = unit_doubts(range_of(some), some.shape[1:], sigma=sigma, epsilon=epsilon, norm=norm)
+    if some.ndim == 2:  # a table: its features have ranges of their own, which a few rows do not show
+        doubts = feature_doubts(some, sigma) if sigma is not None and len(some) >= _ENOUGH else ()
+    warn_of_units(doubts)
+
+
+def in_units_of_sigma(model: Model, inputs: Inputs, sigma: float | str) -> tuple[Model, Inputs, float]:
+    """Model and inputs in the units that the noise is given in: as they are, or in standard deviations ("0.1sd")."""
+    if not isinstance(sigma, str):
+        return model, inputs, sigma
+    from certcal._base.assumptions import IN_DEVIATIONS
+    from certcal.models.scaled import ScaledModel
+
+    if len(inputs.inputs.shape) != 2:
+        reason = f"standard deviations are those of features, and an input has the shape {inputs.inputs.shape[1:]}"
+        raise InputError(reason, argument="sigma", remedy="give a number")
+    rows = np.asarray(inputs.inputs, np.float64)
+    scale = rows.std(axis=0)
+    scale[scale == 0] = 1.0  # of a feature that is the same everywhere nothing is known
+    scaled = Inputs.from_arrays(rows / scale, inputs.labels, inputs.class_names)
+    return ScaledModel(model, scale, IN_DEVIATIONS), scaled, float(sigma.removesuffix("sd"))
 
 
 def model_on_data(model: object, description: str, data: str) -> str:

@@ -10,7 +10,7 @@ from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Takes, verb
 from certcal.data import Inputs, predictions_of
 from certcal.predictions import Predictions
-from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, open_data, open_model
+from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, open_data, open_model, warn_of_odd_units
 
 ENDINGS = (".parquet", ".csv")
 
@@ -72,6 +72,7 @@ def predict(
     progress = as_reporter(progress)
     asked = locals()
     inputs = open_data(data, asked).inputs
+    warn_of_odd_units(inputs)
     return predictions_of(open_model(model, asked, device), inputs, batch=batch, progress=progress)
 
 

@@ -17,8 +17,18 @@ from certcal._base.signature import Option, Range, Takes, verb
 from certcal._base.text import capital, counted
 from certcal.claims import short_text
 from certcal.data import Inputs
+from certcal.data.units import described
 from certcal.result import Command, Result
-from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, open_data, open_model
+from certcal.verbs.model_and_data import (
+    BATCH,
+    COUNT,
+    SIDE,
+    DataSet,
+    in_units_of_sigma,
+    open_data,
+    open_model,
+    warn_of_odd_units,
+)
 
 if TYPE_CHECKING:
     from certcal.engines import Engine
@@ -39,7 +49,9 @@ class RunSummary(Result):
     state: RunState
     """Which of its shards are there."""
     overview: Overview | None
-    """What the votes say; None while any are missing."""
+    """What the votes say, while some are missing those of the first samples; None if no sample is complete."""
+    seen: int = 0
+    """Number of samples that are complete."""
 
     def __repr__(self) -> str:
         return f"<RunSummary of {self.run.path}: {self.state.finished:,} of {self.state.total:,} noise samples>"
@@ -120,7 +132,7 @@ class RunSummary(Result):
             "data": f"{m.data.source or 'arrays'}, fingerprint {m.data.inputs[:12]}",
         }
         if m.data.range is not None:
-            contents["input values"] = "from {:.6g} to {:.6g}".format(*m.data.range)
+            contents["input values"] = described(m.data.range, m.data.shape, m.sigma)
         if m.histograms > 1:
             contents["histograms"] = f"of {m.histograms} classes, and of the rest"
         if aside:
@@ -134,7 +146,10 @@ class RunSummary(Result):
             "The first of them is sampled by:" if divided else "What is missing is sampled by:",
             Command(self.resume or "certcal.sample, called again with the same model and data"),
         ]
-        return {"Contents": contents, "Votes": self._votes(), "Missing": None if self.state.complete else missing}
+        so_far = "Votes" if self.state.complete else f"Votes of the first {counted(self.seen, 'sample')}"
+        following = Command(shlex.join(["certcal", "certify", str(self.run.path)])) if self.state.complete else None
+        rest = {"Next": following} if self.state.complete else {"Missing": missing}
+        return {"Contents": contents, so_far: self._votes(), **rest}
 
     def _votes(self) -> Mapping[str, str] | None:
         seen, m = self.overview, self.run.manifest
@@ -148,6 +163,7 @@ class RunSummary(Result):
             invalid = f"{seen.invalid:,}, {share}, counted against the class: {what}"
         return {
             "correct": f"{seen.correct:.1%} of samples",
+            "certified": f"{seen.certified:.1%} correct and certified at radius {seen.radius:g}",
             "abstained": f"{seen.abstained:.1%} of samples, at alpha {short_text(seen.alpha, 'upper')}",
             "votes": f"{seen.votes:.1%} for the selected class, on average",
             "invalid outputs": invalid,
@@ -185,12 +201,16 @@ def summarize(run: Run | str | os.PathLike[str], *, progress: ProgressLike = Tru
     """
     progress = as_reporter(progress)
     from certcal.data import existing
-    from certcal.smoothing import Run, open_run, overview
+    from certcal.smoothing import Run, open_run, overview, usable_counts
 
     opened = run if isinstance(run, Run) else open_run(existing(run, "run"))
     progress.stage("checking")
     state = opened.state()
-    return RunSummary(opened, state, overview(opened.counts()) if state.complete else None)
+    try:
+        counts = usable_counts(opened, drawn_only=True)
+    except InputError:
+        return RunSummary(opened, state, None)
+    return RunSummary(opened, state, overview(counts), len(counts))
 
 
 @verb()
@@ -205,7 +225,7 @@ def sample(
     every: Annotated[int, COUNT] = 1,
     resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
     crop: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
-    sigma: Annotated[float, Takes("positive"), Option(metavar="S")],
+    sigma: Annotated[float | str, Takes("noise"), Option(metavar="S")],
     out: str | os.PathLike[str],
     n: Annotated[int, Range(1, 2**31 - 1), Option("-n")] = 100_000,
     n0: Annotated[int, Range(1, 2**31 - 1)] = 100,
@@ -254,7 +274,7 @@ def sample(
     crop
         Crop the centre of images of a folder: pixels of both sides. Needed if shapes differ.
     sigma
-        Standard deviation of the noise.
+        Standard deviation of the noise; for tables also 0.1sd, in standard deviations of each feature.
     out
         The folder of the run, new or begun before.
     n
@@ -300,11 +320,13 @@ def sample(
     network = open_model(model, asked, here)
     if elsewhere is not None and network.source is not None and network.source.device != elsewhere:
         cast("Any", network).source = replace(network.source, device=elsewhere)
+    network, inputs, deviation = in_units_of_sigma(network, opened.inputs, sigma)
+    warn_of_odd_units(inputs, sigma=deviation)
     progress.stage("trying the model")
     return draw(
         network,
-        opened.inputs,
-        sigma=sigma,
+        inputs,
+        sigma=deviation,
         n=n,
         n0=n0,
         seed=seed,
@@ -334,7 +356,7 @@ def decide(
     every: Annotated[int, COUNT] = 1,
     resize: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
     crop: Annotated[int | None, SIDE, Option(metavar="PIXELS")] = None,
-    sigma: Annotated[float, Takes("positive"), Option(metavar="S")],
+    sigma: Annotated[float | str, Takes("noise"), Option(metavar="S")],
     radius: Annotated[float, Range(0), Option(metavar="R")],
     alpha: Annotated[float, Takes("failure")] = 0.001,
     n: Annotated[int, Range(1, 2**31 - 1), Option("-n")] = 100_000,
@@ -378,12 +400,13 @@ def decide(
     from certcal.smoothing import decide as draw
 
     opened = open_data(data, asked)
-    network = open_model(model, asked, device)
-    progress.stage("deciding", len(opened.inputs), unit="samples")
+    network, inputs, deviation = in_units_of_sigma(open_model(model, asked, device), opened.inputs, sigma)
+    warn_of_odd_units(inputs, sigma=deviation)
+    progress.stage("deciding", len(inputs), unit="samples")
     found = draw(
         network,
-        opened.inputs,
-        sigma=sigma,
+        inputs,
+        sigma=deviation,
         radius=radius,
         budget=n,
         alpha=alpha,

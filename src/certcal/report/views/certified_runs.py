@@ -11,6 +11,7 @@ import numpy as np
 from certcal._base.checks import InputError
 from certcal._base.text import capital, counted
 from certcal.claims import Ledger, round_outward, short_text
+from certcal.data.units import described
 from certcal.report.charts import Chart, curves
 from certcal.report.document import (
     NOTHING,
@@ -232,6 +233,8 @@ def run_facts(found: Certification) -> Facts:
         "Begun": m.created,
         "Sizes it had": "; ".join(f"{size.samples:,} samples, {size.n:,} draws" for size in m.sizes[-8:]),
     }
+    if m.data.range is not None:
+        facts["Input values"] = described(m.data.range, m.data.shape, m.sigma)
     if not m.rows_independent:
         facts["Batches"] = f"of {m.batch:,}; the last bits of the model depend on that, so it is kept"
     return Facts(list(facts.items()))
