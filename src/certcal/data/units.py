@@ -41,7 +41,7 @@ def range_of(inputs: NDArray[Any] | Rows) -> Range:
 
 def range_text(ends: Range) -> str:
     """The range of inputs in words."""
-    return "from {:.5g} to {:.5g}".format(*ends)
+    return "from {:.6g} to {:.6g}".format(*ends)
 
 
 def unit_doubts(
