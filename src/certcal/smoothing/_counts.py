@@ -274,7 +274,7 @@ def overview(counts: Counts, alpha: float = 0.001) -> Overview:
         invalid=int(counts.invalid.sum()),
         alpha=alpha,
         radius=counts.sigma / 2,
-        certified=float(np.mean(right & (radii >= counts.sigma / 2))),
+        certified=float(np.count_nonzero(right & (radii >= counts.sigma / 2))) / len(counts),
     )
 
 
