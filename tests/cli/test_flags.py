@@ -118,7 +118,7 @@ ALONE = [
 ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize(("words", "said"), ALONE, ids=lambda each: " ".join(each) if isinstance(each, tuple) else "")
     ("words", "said"), ALONE, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )
 def test_an_option_that_needs_another_one_says_so(certcal_command, scores, tmp_path, monkeypatch, words, said):
