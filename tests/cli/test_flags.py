@@ -119,8 +119,6 @@ ALONE = [
 
 
 @pytest.mark.parametrize(("words", "said"), ALONE, ids=lambda each: " ".join(each) if isinstance(each, tuple) else "")
-    ("words", "said"), ALONE, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
-)
 def test_an_option_that_needs_another_one_says_so(certcal_command, scores, tmp_path, monkeypatch, words, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "intervals.csv").write_text("lower,upper,correct\n0.5,0.9,1\n0.4,0.8,0\n")
