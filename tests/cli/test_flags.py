@@ -19,6 +19,7 @@ MEANINGS = {
     "--bins": r"^Numbers? of bins",
     "--bounds": r"^Also bound the (true calibration error|difference)",
     "--by": r"^Also \w+ each group of this column",
+    "--column": r"^Column of the",
     "--data": r"^(digits, |Inputs of the run|Where the data are)",
     "--dataset": r"^Data sets?( to review)?\b",
     "--delta": r"^Failure probability of each (population )?bound",
