@@ -380,6 +380,17 @@ class TextBars:
 
 
 @dataclass(frozen=True)
+class TextRanges:
+    """Intervals as a terminal shows them: a row for each on one axis, with a mark at what would be ideal."""
+
+    head: tuple[str, str, *tuple[str, ...]]
+    rows: Sequence[tuple[str, tuple[float, float, float], Sequence[str]]]
+    axis: Axis
+    ideal: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Chart:
     """One picture."""
 
@@ -389,13 +400,78 @@ class Chart:
     caption: str = ""
     numbers: Table | None = None
     size: str = "normal"
-    bars: TextBars | None = None
+    bars: TextBars | TextRanges | None = None
 
     def figure(self, ax: Any = None) -> Any:
         """The chart as a matplotlib figure, or drawn into given axes."""
         from certcal.report.mpl import draw
 
         return draw([self], ax=ax)
+
+
+class NamedInterval(NamedTuple):
+    """A row of a forest plot: NaN where there is no value; texts stand behind it in a terminal."""
+
+    name: str
+    low: float
+    value: float
+    high: float
+    texts: Sequence[str] = ()
+
+    def leaves_out(self, ideal: float) -> bool:
+        """Whether what would be ideal lies outside."""
+        return self.low > ideal or self.high < ideal
+
+
+def around(values: Iterable[float], ideal: float, label: str, *, log: bool = False) -> Axis:
+    """An axis that holds values and what would be ideal; of ratios no further than fifty times from it.
+
+    Examples
+    --------
+    >>> [text for _, text in around([0.6, 4.0], 1.0, "observed / expected", log=True).ticks]
+    ['0.5', '1', '2', '5']
+    """
+    finite = [float(value) for value in values if math.isfinite(value)]
+    if not log:
+        return covering([*finite, ideal], label, low=None)
+    places = [factor * 10.0**power for power in (-2, -1, 0, 1) for factor in (1, 2, 5)][1:]
+    low = max((place for place in places if place <= min([*(v for v in finite if v > 0), 0.5])), default=places[0])
+    high = min((place for place in places if place >= max([*finite, 2.0])), default=places[-1])
+    return Axis(low, high, tuple((place, f"{place:g}") for place in places if low <= place <= high), label, log=True)
+
+
+def forest(
+    title: str,
+    rows: Sequence[NamedInterval],
+    axis: Axis,
+    ideal: float,
+    *,
+    head: Sequence[str],
+    beyond: str,
+    within: str,
+    caption: str = "",
+) -> Chart:
+    """Lying intervals below each other, the first on top, beside a line where each would be ideally."""
+    places = [len(rows) - place - 0.5 for place in range(len(rows))]
+
+    def end(value: float) -> float:
+        return min(axis.high, max(axis.low, value))
+
+    up = Axis(0.0, float(max(1, len(rows))), tuple((y, row.name) for y, row in zip(places, rows, strict=True)), "")
+    marks: list[Mark] = [Segments([(ideal, 0.0, ideal, up.high)], "ideal", "ideal")]
+    marks.append(
+        Segments([(end(row.low), y, end(row.high), y) for y, row in zip(places, rows, strict=True)], "whisker")
+    )
+    for look, label, chosen in ((1, beyond, True), (0, within, False)):
+        some = [(row, y) for row, y in zip(rows, places, strict=True) if row.leaves_out(ideal) == chosen]
+        if any(math.isfinite(row.value) for row, _ in some):
+            names = [" ".join((row.name, *row.texts)) for row, _ in some]
+            marks.append(Points([end(row.value) for row, _ in some], [y for _, y in some], look, label, names))
+    said = [f"{row.name}: {' '.join(row.texts)}." for row in rows]
+    text_rows = [(row.name, (row.low, row.value, row.high), row.texts) for row in rows]
+    texts = TextRanges((head[0], axis.label, *head[1:]), text_rows, axis, ideal)
+    panel = Panel(axis, up, marks, max(70.0, 22.0 * len(rows)))
+    return Chart(title, " ".join(said), [panel], caption, bars=texts)
 
 
 def legend_of(panels: Iterable[Panel | Stack | Heatmap | Graph]) -> list[tuple[Mark, str]]:

@@ -243,6 +243,6 @@ def per_group(
     fit: str = "drop",
 ) -> Table:
     """A line per group: its name, its number of samples, and cells by the keys of their columns."""
-    heads = [Column(by or "group"), Column("samples", "count", priority=1), *columns.values()]
+    heads = [Column(by or "group", wrap=True), Column("samples", "count", priority=1), *columns.values()]
     rows = [[name, n, *(cells.get(key, "") for key in columns)] for name, n, cells in lines]
     return Table(heads, rows, caption, note, fit)

@@ -16,11 +16,11 @@ from rich.text import Text
 
 from certcal._base.text import printable, to_ascii
 from certcal.report import document
-from certcal.report.charts import Chart, TextBars
+from certcal.report.charts import Axis, Chart, TextBars, TextRanges
 from certcal.report.provenance import Provenance
 
 # First columns are clipped to this many cells, and to fewer where space is short.
-_NAME, _SHORT_NAME = 40, 24
+_NAME, _INTERVAL_NAME, _SHORT_NAME = 40, 34, 24
 # Other columns of text may be wrapped down to this width, heads over numbers to the next.
 _WRAPPED, _HEAD = 20, 16
 _LONGEST_BAR, _SHORTEST_BAR = 60, 10
@@ -39,12 +39,16 @@ class _Signs(NamedTuple):
     short: str
     beyond: str
     mark: str
+    line: str
+    point: str
     dots: str
     frame: box.Box
 
 
-_UNICODE = _Signs("█", "░", "▓", "┃", "…", box.SIMPLE)
-_ASCII = _Signs("#", ".", "+", "|", "...", box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True))
+_UNICODE = _Signs("█", "░", "▓", "┃", "─", "●", "…", box.SIMPLE)
+_ASCII = _Signs(
+    "#", ".", "+", "|", "-", "o", "...", box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
+)
 
 
 class TerminalConsole(Console):
@@ -232,11 +236,11 @@ class _Page:
             parts = self.table(chart.numbers, chart.title)
         return [*self.bold(chart.title, title), *parts, *self.dim(chart.caption)] if parts else []
 
-    def bars(self, bars: TextBars) -> list[RenderableType]:
-        """One line per bar: its name, the bar with its mark and the gap between them, and texts behind."""
+    def bars(self, bars: TextBars | TextRanges) -> list[RenderableType]:
+        """One line per bar or interval: its name, what is drawn with its mark, and texts behind."""
         names = [self.clean(name) for name in (bars.head[0], *(name for name, *_ in bars.rows))]
         rows = [[self.clean(text) for text in texts] for texts in (bars.head[2:], *(texts for *_, texts in bars.rows))]
-        named = min(_SHORT_NAME, max(map(cell_len, names)))
+        named = min(_SHORT_NAME if isinstance(bars, TextBars) else _INTERVAL_NAME, max(map(cell_len, names)))
         sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
         while (room := self.width - sum(size + _GAP for size in (named, *sizes, 0))) < _SHORTEST_BAR and sizes:
             sizes.pop()
@@ -248,11 +252,20 @@ class _Page:
         grid.add_column(Text("\n".join(head)), width=room, vertical="bottom", overflow="fold")
         for text, size in zip(rows[0], sizes, strict=False):
             grid.add_column(Text(text), width=size, justify="right", vertical="bottom", overflow="fold")
-        for name, (_, length, mark, _), texts in zip(names[1:], bars.rows, rows[1:], strict=True):
-            bar = _bar(length, mark, room, self.signs)
+        if isinstance(bars, TextBars):
+            ticks, pictures = (
+                _bar_ticks(room),
+                [_bar(length, mark, room, self.signs) for _, length, mark, _ in bars.rows],
+            )
+        else:
+            ticks, pictures = (
+                _axis_ticks(bars.axis, room),
+                [_range(bars, ends, room, self.signs) for _, ends, _ in bars.rows],
+            )
+        for name, bar, texts in zip(names[1:], pictures, rows[1:], strict=True):
             shown = map(Text, (self.clip_middle_of(name, named), *texts[: len(sizes)]))
             grid.add_row(next(shown), bar, *shown, style="" if bar else "dim")
-        grid.add_row("", _bar_ticks(room), style="dim")
+        grid.add_row("", ticks, style="dim")
         return [grid, *self.left_out(bars.head[2 + len(sizes) :]), *self.dim(bars.note)]
 
 
@@ -372,6 +385,33 @@ def _bar(length: float | None, mark: float | None, room: int, signs: _Signs) -> 
     place = min(room - 1, int(max(0.0, mark) * room))
     bar.append(signs.bar * min(end, place), "blue").append(signs.short * (place - end), "red")
     return bar.append(signs.mark, "bold").append(signs.beyond * (end - place - 1), "yellow")
+
+
+def _range(ranges: TextRanges, ends: tuple[float, float, float], room: int, signs: _Signs) -> Text:
+    """An interval with its value, and a mark at the ideal: red where the interval leaves it out."""
+    low, value, high = ends
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return Text()
+
+    def cell(place: float) -> int:
+        return min(room - 1, int(ranges.axis.at(place) * room))
+
+    cells = [" "] * room
+    cells[cell(low) : cell(high) + 1] = signs.line * (cell(high) + 1 - cell(low))
+    cells[cell(ranges.ideal)] = signs.mark
+    if math.isfinite(value):
+        cells[cell(value)] = signs.point
+    return Text("".join(cells), "" if low <= ranges.ideal <= high else "red")
+
+
+def _axis_ticks(axis: Axis, room: int) -> str:
+    """The texts of an axis at their places, as many as do not touch."""
+    line = ""
+    for place, text in axis.ticks:
+        start = min(room - len(text), max(0, int(axis.at(place) * room) - len(text) // 2))
+        if start > len(line) or not line:
+            line = line.ljust(start) + text
+    return line
 
 
 def _bar_ticks(room: int) -> str:

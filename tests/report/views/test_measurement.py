@@ -7,7 +7,7 @@ import pytest
 import certcal
 from certcal.claims import in_full
 from certcal.report.charts import Chart
-from certcal.report.document import Figures, Heading, KeyNumbers, Listing, Table
+from certcal.report.document import Figures, Heading, KeyNumbers, Listing, Table, Text
 from tests.report.parsed import assert_sound, data_of
 
 TABLE = {
@@ -57,13 +57,18 @@ def test_groups_bounds_and_intervals_add_their_blocks(found):
     assert [section.title for section in made.sections] == [
         "Key numbers", "Reliability diagram", "Bounds for the population", "Groups",
     ]  # fmt: skip
-    comparison, diagrams = made.sections[-1].blocks
-    assert isinstance(comparison, Table)
-    assert isinstance(diagrams, Figures)
-    assert [row[:3] for row in comparison.texts()] == [
-        ["all", "8", "0.6250"], ["north", "4", "0.7500"], ["south", "4", "0.5000"],
-    ]  # fmt: skip
-    assert [chart.title for chart in diagrams.charts] == ["north", "south"]
+    said, drawn, rates = made.sections[-1].blocks
+    assert isinstance(said, Text)
+    assert said.text.startswith(
+        "Of 2 groups, none is wrong beyond sampling error. Intervals of gaps hold for all of them"
+    )
+    assert isinstance(drawn, Figures)
+    assert [chart.title for chart in drawn.charts] == ["Groups, worst first"]
+    assert isinstance(rates, Table)
+    assert [row[:5] for row in rates.texts()] == [
+        ["south", "4", "60.0", "50.0", "−10.0"],
+        ["north", "4", "67.0", "75.0", "+8.0"],
+    ]
     assert "Metrics per group" in [section.title for section in made.appendix]
 
 
@@ -91,8 +96,9 @@ def test_a_requirement_gives_a_verdict_and_a_page_says_who_and_what():
     assert data_of(root)["verdict"] == found.verdict("estimate ece <= 0.1").to_dict()
 
 
-def test_the_figure_is_the_diagram_or_one_per_group(found):
+def test_the_figure_is_the_diagram_and_what_is_drawn_of_groups(found):
     from certcal.report.views.measurement import charts
 
     assert all(isinstance(each, Chart) for each in charts(found))
-    assert [each.title for each in charts(found)] == ["all (8)", "north (4)", "south (4)"]
+    assert [each.title for each in charts(found)] == ["table", "Groups, worst first"]
+    assert [each.title for each in charts(certcal.measure(TABLE, bins=5))] == ["table"]

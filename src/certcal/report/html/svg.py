@@ -50,6 +50,8 @@ _AREAS = {
 _STROKES = ("ideal", "zero", "cursor", "whisker", "median", "lead", "edge")
 _WORDS = ("label", "sign", "idle", "lead", "total")
 _STACKED = 8
+# Letters of a tick beside a picture.
+_LONGEST_TICK = 22
 # Points beyond this many have no name under the pointer and no marker of their own shape.
 _MOST_NAMED = 400
 _SHADES = 5
@@ -114,7 +116,7 @@ def picture(
 def panels_picture(key: str, title: str, description: str, panels: Sequence[Panel], size: str) -> Raw:
     """Panels below each other on one x axis, of which the last writes its ticks."""
     width = WIDTHS.get(size, 420)
-    longest = max((len(clip_end(text, 12)) for panel in panels for _, text in panel.y.ticks), default=0)
+    longest = max((len(clip_end(text, _LONGEST_TICK)) for panel in panels for _, text in panel.y.ticks), default=0)
     left = max(54.0, 32 + LETTER * longest)
     drawn: list[Child] = []
     bottom = -10.0
@@ -176,7 +178,10 @@ def _axes(frame: Frame) -> Raw:
     return join(
         _path("grid", (f"M{coordinate(frame.left)} {coordinate(frame.up(y))}H{right}" for y, _ in frame.y.ticks)),
         _path("axis", [f"M{coordinate(frame.left)} {coordinate(frame.bottom)}H{right}{ticks}"]),
-        [_svg_text(clip_end(text, 12), frame.left - 7, frame.up(place) + 4, "end") for place, text in frame.y.ticks],
+        [
+            _svg_text(clip_end(text, _LONGEST_TICK), frame.left - 7, frame.up(place) + 4, "end")
+            for place, text in frame.y.ticks
+        ],
         _svg_text(
             clip_end(frame.y.label, max(13, frame.height / _WIDEST)),
             12,

@@ -23,6 +23,7 @@ from certcal.report.document import (
 )
 from certcal.report.names import CALIBRATION_ERROR, calibration_error, per_group
 from certcal.report.numbers import minus
+from certcal.report.views.groups import bounded_groups
 
 if TYPE_CHECKING:
     from certcal.verbs.bound import Bounds
@@ -53,7 +54,7 @@ def view(found: Bounds) -> Report:
                 brief=True,
             ),
             Section("Published formula, not a bound", unproved, brief=True),
-            Section("Groups", _group_table(found) if found.groups else None, brief=True),
+            Section("Groups", bounded_groups(found, _group_table(found)) if found.groups else None, brief=True),
         ],
         [claims_in_full(found.claims())],
         notes=_notes_of_bounds(found),

@@ -33,24 +33,22 @@ from certcal.report.names import (
     cautions,
     definition,
     definitions,
-    headlines,
     label,
     metric_rows,
     per_group,
     row_label,
-    short_label,
     wording,
 )
 from certcal.report.numbers import INTERVALS, bins_text, interval, number, p_value
-from certcal.report.reliability import reliability_chart, reliability_charts
+from certcal.report.reliability import reliability_chart
 from certcal.report.views.bounds import bound_blocks, bound_claim, claims_in_full
+from certcal.report.views.groups import group_charts, key_of_row, measured_groups
 from certcal.verbs.measure import bound_method
 
 if TYPE_CHECKING:
     from certcal.metrics import DecisionCurve
     from certcal.verbs.measure import MeasuredGroup, Measurement
 
-_MOST_DRAWN, _MOST_PANELS = 24, 24
 # A bin takes a hundred characters of JSON.
 _MOST_BINS_KEPT = 30_000
 _KEY = ("accuracy", "mean_confidence", "ece", "smooth_ece", "top_label_brier_score", "auroc")
@@ -81,7 +79,7 @@ def view(found: Measurement) -> Report:
             Section(
                 "Bounds for the population", [bound_blocks(_by_method(found.bounds)), _group_bounds(found)], brief=True
             ),
-            Section("Groups", _groups(found), brief=True),
+            Section("Groups", measured_groups(found), brief=True),
         ],
         [
             Section("Metrics", metrics_table(whole, task), brief=True),
@@ -96,11 +94,12 @@ def view(found: Measurement) -> Report:
 
 
 def charts(found: Measurement) -> Sequence[Chart]:
-    """The diagram, or one per group."""
-    parts = (found.whole, *found.groups)[:_MOST_PANELS]
-    titles = [f"{part.name} ({part.n:,})" for part in parts] if found.groups else [found.source.rpartition("/")[2]]
-    pairs = zip(parts, titles, strict=True)
-    return [reliability_chart(part.reliability, title, task=found.task) for part, title in pairs]
+    """The diagram, and what is drawn of groups."""
+    title = found.source.rpartition("/")[2]
+    return [
+        reliability_chart(found.whole.reliability, title, task=found.task),
+        *(group_charts(found) if found.groups else ()),
+    ]
 
 
 def _headline_of_measurement(found: Measurement) -> Claim:
@@ -160,54 +159,19 @@ def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
     return Table(columns, rows, caption, cautions(group.rows, task), most=10_000)
 
 
-def _groups(found: Measurement) -> list[Block]:
-    if not found.groups:
-        return []
-    drawn = found.groups[:_MOST_DRAWN]
-    figures = reliability_charts({each.name: each.reliability for each in drawn}, size="small", task=found.task)
-    undrawn = len(found.groups) - len(drawn)
-    note = f"Diagrams of the first {len(drawn)} of {len(found.groups):,} groups." if undrawn else ""
-    return [_comparison(found), Figures([replace(each, bars=None) for each in figures], note)]
-
-
-def _telling_rows(found: Measurement) -> list[Estimate]:
-    rows = [found.row_of(name) for name in headlines(found.task)]
-    return [row for row in rows if row is not None][:8] or list(found.whole.rows[:8])
-
-
-def _comparison(found: Measurement) -> Table:
-    columns: dict[Any, Column] = {}
-    for place, row in enumerate(_telling_rows(found)):
-        name = f"{short_label(row.name, found.task)} {bins_text(row)}".strip()
-        columns[_key_of_row(row)] = Column(name, "estimate", priority=place + 2 if place > 2 else 0)
-        if row is found.headline and row.interval is not None:
-            columns["interval", _key_of_row(row)] = Column(f"{percent_text(row.interval.level)} interval", "interval")
-    lines: list[tuple[str, int, Mapping[Any, Cell]]] = []
-    for group in (found.whole, *found.groups):
-        cells: dict[Any, Cell] = {_key_of_row(row): float(row.value) for row in group.rows}
-        lines.append(
-            (group.name, group.n, cells | {("interval", _key_of_row(row)): interval(row) for row in group.rows})
-        )
-    return per_group(found.by, columns, lines, "Estimates per group")
-
-
 def _group_intervals(found: Measurement) -> list[Block]:
     if not any(row.interval is not None for group in found.groups for row in group.rows):
         return []
     columns = [Column("metric"), Column("bins", "count")]
     columns += [Column(group.name, "estimate") for group in (found.whole, *found.groups)]
-    by_key = [{_key_of_row(row): row for row in group.rows} for group in (found.whole, *found.groups)]
+    by_key = [{key_of_row(row): row for row in group.rows} for group in (found.whole, *found.groups)]
     rows: list[list[Cell]] = []
     for row in found.whole.rows:
-        mine = [values.get(_key_of_row(row)) for values in by_key]
+        mine = [values.get(key_of_row(row)) for values in by_key]
         name = row_label(row, found.task)
         rows.append([name, bins_text(row), *("" if each is None else float(each.value) for each in mine)])
         rows.append(["", "", *("" if each is None else interval(each) for each in mine)])
     return [Table(columns, rows, "Every metric per group, with intervals", fit="split", most=10_000)]
-
-
-def _key_of_row(row: Estimate) -> tuple[str, str]:
-    return row.name, repr(sorted(row.settings.items()))
 
 
 def _by_method(bounds: Sequence[Bound]) -> dict[str, Bound]:

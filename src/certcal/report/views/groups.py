@@ -1,0 +1,244 @@
+"""Groups of a table: intervals that hold for all of them, worst first, as a forest plot, over time, and in a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from certcal._base.rounding import percent_text, round_outward
+from certcal._base.text import capital
+from certcal.claims import Estimate, TwoSidedBound
+from certcal.report.charts import (
+    Axis,
+    Chart,
+    Line,
+    Mark,
+    NamedInterval,
+    Panel,
+    Points,
+    TextRanges,
+    around,
+    covering,
+    forest,
+    named_axis,
+    whiskers,
+)
+from certcal.report.document import Block, Cell, Column, Figures, Strong, Table, Text
+from certcal.report.names import headlines, per_group, short_label, wording
+from certcal.report.numbers import bins_text, interval, minus
+
+if TYPE_CHECKING:
+    from certcal.data import GroupingColumns
+    from certcal.verbs.bound import Bounds
+    from certcal.verbs.groups import GroupRate
+    from certcal.verbs.measure import MeasuredGroup, Measurement
+
+# Intervals below each other that can be read.
+_MOST_DRAWN = 30
+# What the table of rates says already.
+_SAID = {"base_rate", "mean_score", "observed_expected_ratio", "calibration_slope", "accuracy", "mean_confidence"}
+
+
+def measured_groups(found: Measurement) -> list[Block]:
+    """What is said of groups: the picture, the table of rates, and the metrics of each."""
+    if not found.groups:
+        return []
+    return [
+        Text(" ".join((_claim(found), *cuts(found.groupings)))),
+        Figures(group_charts(found)),
+        _rates(found),
+        *([metrics] if (metrics := _metrics(found)) is not None else []),
+    ]
+
+
+def group_charts(found: Measurement) -> list[Chart]:
+    """A forest plot of the groups that are no periods, and a chart over time of those that are."""
+    periods = {each.by for each in found.groupings if each.time}
+    plain = [each for each in found.worst_groups if each.by not in periods]
+    over_time = [_over_time(found, by, [each for each in found.groups if each.by == by]) for by in periods]
+    return [*([_forest(found, plain)] if plain else []), *over_time]
+
+
+def cuts(groupings: Sequence[GroupingColumns]) -> list[str]:
+    """How columns were cut, in sentences."""
+    return [f"{capital(cut)}." for cut in dict.fromkeys(cut for each in groupings for cut in each.cuts)]
+
+
+def _rate(group: MeasuredGroup) -> GroupRate:
+    assert group.rate is not None
+    return group.rate
+
+
+def _claim(found: Measurement) -> str:
+    rates = [_rate(each) for each in found.groups]
+    wrong, level = sum(bool(each.direction) for each in rates), percent_text(rates[0].level)
+    what = "observed/expected" if found.task == "binary" else "gaps"
+    many = f"{len(rates):,} groups" if len(rates) > 1 else "the group"
+    said = f"Of {many}, {wrong or 'none'} {'is' if wrong < 2 else 'are'} wrong beyond sampling error."
+    slopes = "; those of slopes do so among themselves, for many samples" if any(each.slope for each in rates) else ""
+    return f"{said} Intervals of {what} hold for all of them together ({level}, for any number of samples){slopes}."
+
+
+def _interval(group: MeasuredGroup, task: str) -> NamedInterval:
+    """Observed over expected of a binary score, else the gap in points; the largest and smallest are told by words."""
+    rate = _rate(group)
+    if task == "binary":
+        low, high = rate.ratio_interval or (math.nan, math.nan)
+        value = math.nan if rate.ratio is None else rate.ratio
+        return NamedInterval(group.name, low, value, high, (_two(value), _between(low, high, 2)))
+    low, value, high = (100 * each for each in (rate.gap_interval[0], rate.gap, rate.gap_interval[1]))
+    return NamedInterval(group.name, low, value, high, (minus(f"{value:+.1f}"), _between(low, high, 1)))
+
+
+def _two(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else "–"
+
+
+def _between(low: float, high: float, digits: int) -> str:
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "–"
+    return f"{minus(round_outward(low, 'lower', digits))} – {minus(round_outward(high, 'upper', digits))}"
+
+
+def _scale(rows: Sequence[NamedInterval], task: str) -> tuple[Axis, float, str]:
+    """The axis of a forest plot, what would be ideal, and the name of what is drawn."""
+    ends = [end for row in rows for end in row[1:4] if isinstance(end, float)]
+    if task == "binary":
+        return around(ends, 1.0, "observed / expected (log)", log=True), 1.0, "O/E"
+    return around(ends, 0.0, "accuracy − confidence, points"), 0.0, "gap"
+
+
+def _forest(found: Measurement, groups: Sequence[MeasuredGroup]) -> Chart:
+    rows = [_interval(each, found.task)._replace(name=_short_name(each)) for each in groups[:_MOST_DRAWN]]
+    axis, ideal, name = _scale(rows, found.task)
+    left = len(groups) - len(rows)
+    caption = (
+        f"The {len(rows)} of {len(groups):,} groups with the most evidence; the table has all." if left > 0 else ""
+    )
+    level = percent_text(_rate(groups[0]).level)
+    return forest(
+        "Groups, worst first",
+        rows,
+        axis,
+        ideal,
+        head=(_head(found.groupings, found.by), name, f"{level} interval, joint"),
+        beyond="beyond sampling error",
+        within="not beyond sampling error",
+        caption=caption,
+    )
+
+
+def _short_name(group: MeasuredGroup) -> str:
+    """Of a crossing the values, which say which columns they are of; the table has both."""
+    return " × ".join(group.where.values()) if len(group.where) > 1 else group.name
+
+
+def _head(groupings: Sequence[GroupingColumns], by: str | None) -> str:
+    return "group" if by is None or len(groupings) > 1 else by
+
+
+def _over_time(found: Measurement, by: str, groups: Sequence[MeasuredGroup]) -> Chart:
+    """Predicted and observed rates, period by period; in a terminal the intervals of the periods in their order."""
+    words, rates = wording(found.task), [_rate(each) for each in groups]
+    names = [" and ".join(each.where.values()) for each in groups]
+    places = [place + 0.5 for place in range(len(names))]
+    predicted, observed = ([100 * getattr(each, name) for each in rates] for name in ("predicted", "observed"))
+    low, high = ([100 * getattr(each.rate, name) for each in rates] for name in ("lower", "upper"))
+    level = percent_text(rates[0].level)
+    marks: list[Mark] = [
+        whiskers(places, low, high, f"{level} interval, for all groups together"),
+        Line(places, predicted, 0, f"mean {words.number}"),
+        Points(places, observed, 1, words.rate),
+    ]
+    rows = [_interval(each, found.task)._replace(name=name) for each, name in zip(groups, names, strict=True)]
+    axis, ideal, name = _scale(rows, found.task)
+    texts = TextRanges(
+        (by, axis.label, name, f"{level} interval, joint"),
+        [(row.name, row[1:4], row.texts) for row in rows],
+        axis,
+        ideal,
+    )
+    up = covering([*predicted, *observed, *high], f"{words.rate}, %", most=100.0)
+    across = named_axis(names, by)
+    said = " ".join(f"{row.name}: {' '.join(row.texts)}." for row in rows)
+    return Chart(f"Over time, by {by}", said, [Panel(across, up, marks, 220)], bars=texts)
+
+
+def _rates(found: Measurement) -> Table:
+    """A row per group, worst first: what was predicted, what was observed, and intervals that hold together."""
+    rates = [_rate(each) for each in found.worst_groups]
+    level, words = percent_text(rates[0].level), wording(found.task)
+    slopes, ece = any(rate.slope_interval for rate in rates), found.row_of("ece")
+    binary = found.task == "binary"
+    columns = {
+        "events": Column("events", "count", priority=2) if binary else None,
+        "predicted": Column(f"mean {words.number} %", "percent", priority=3 if binary else 0),
+        "observed": Column(f"{words.rate} %", "percent", priority=4 if binary else 0),
+        "value": Column("O/E" if binary else "gap, points", "estimate"),
+        "interval": Column(f"{level} interval, joint", "interval"),
+        "ece": Column(f"ECE {bins_text(ece)}", "estimate", priority=5) if ece is not None else None,
+        "gap": Column("gap, points", "estimate", priority=8) if binary else None,
+        "gap interval": Column("joint interval of the gap", "interval", priority=9) if binary else None,
+        "slope": Column("slope", "estimate", priority=6) if slopes else None,
+        "slope interval": Column("joint interval of the slope", "interval", priority=7) if slopes else None,
+    }
+    lines: list[tuple[str, int, Mapping[Any, Cell]]] = []
+    for group, rate in zip(found.worst_groups, rates, strict=True):
+        value, ends = _interval(group, found.task).texts
+        cells: dict[Any, Cell] = {"value": Strong(value) if rate.direction else value, "interval": ends}
+        cells |= {"predicted": rate.predicted, "observed": rate.observed}
+        cells["events"] = None if rate.events is None else f"{rate.events:,.0f}"
+        cells["ece"] = None if (own := found.row_of("ece", group)) is None else float(own.value)
+        cells["gap"] = minus(f"{100 * rate.gap:+.1f}")
+        cells["gap interval"] = _between(100 * rate.gap_interval[0], 100 * rate.gap_interval[1], 1)
+        cells["slope"] = "–" if rate.slope is None else minus(f"{rate.slope:.2f}")
+        cells["slope interval"] = _between(*(rate.slope_interval or (math.nan, math.nan)), 2)
+        lines.append((group.name, group.n, cells))
+    note = "In bold: beyond sampling error." if any(rate.direction for rate in rates) else ""
+    shown = {key: column for key, column in columns.items() if column is not None}
+    by = _head(found.groupings, found.by)
+    return per_group(by, shown, lines, "Predicted and observed per group, worst first", note)
+
+
+def _metrics(found: Measurement) -> Table | None:
+    """The metrics that tell most, per group, or those that were asked for by name."""
+    named = found.settings is not None and found.settings.by_name
+    if not named and any(row.interval is not None for row in found.rows):
+        return None  # every metric has its interval in the appendix
+    rows = [row for row in map(found.row_of, headlines(found.task)) if row is not None]
+    rows = rows[:8] or list(found.whole.rows[:8])
+    columns: dict[Any, Column] = {}
+    for place, row in enumerate(row for row in rows if named or row.name not in _SAID):
+        name = f"{short_label(row.name, found.task)} {bins_text(row)}".strip()
+        columns[key_of_row(row)] = Column(name, "estimate", priority=place + 2 if place > 2 else 0)
+        if row is found.headline and row.interval is not None:
+            columns["interval", key_of_row(row)] = Column(f"{percent_text(row.interval.level)} interval", "interval")
+    lines: list[tuple[str, int, Mapping[Any, Cell]]] = []
+    for group in (found.whole, *found.groups):
+        cells: dict[Any, Cell] = {key_of_row(row): float(row.value) for row in group.rows}
+        cells |= {("interval", key_of_row(row)): interval(row) for row in group.rows}
+        lines.append((group.name, group.n, cells))
+    return per_group(_head(found.groupings, found.by), columns, lines, "Estimates per group") if columns else None
+
+
+def key_of_row(row: Estimate) -> tuple[str, str]:
+    """What a metric of one group has in common with that of another."""
+    return row.name, repr(sorted(row.settings.items()))
+
+
+def bounded_groups(found: Bounds, table: Table) -> list[Block]:
+    """The bounds of each group in a table, below a picture of the binned error from both sides, the largest on top."""
+    ordered = sorted(found.groups, key=lambda each: -each.interval.lower.value)
+    rows = [_ends(each.name, each.interval) for each in ordered][:_MOST_DRAWN]
+    said = cuts(found.groupings)
+    if len(ordered) > len(rows):
+        said.append(f"The picture has {len(rows)} of {len(ordered):,} groups, the table has all.")
+    axis = around([end for row in rows for end in (row.low, row.high)], 0.0, f"{found.interval.name}, both sides")
+    head = (_head(found.groupings, found.by), "between")
+    drawn = forest("Groups", rows, axis, 0.0, head=head, beyond="not calibrated", within="may be calibrated")
+    return [*([Text(" ".join(said))] if said else []), Figures([drawn]), table]
+
+
+def _ends(name: str, bound: TwoSidedBound) -> NamedInterval:
+    return NamedInterval(name, bound.lower.value, math.nan, bound.upper.value, (bound.text,))
