@@ -57,6 +57,28 @@ def mutation(name: str, file: str, old: str, new: str, *tests: str) -> Mutation:
 MUTATIONS = (
     # ------------------------------------------------------------------------------------------------- answers
     mutation(
+        "groups: each has the level of all of them",
+        "verbs/groups.py",
+        "share = (1 - level) / max(1, len(groups))",
+        "share = 1 - level",
+        "tests/verbs/test_groups.py::test_intervals_of_all_groups_hold_together_and_are_no_wider_than_that_needs",
+    ),
+    mutation(
+        "groups: slopes are not widened for all of them",
+        "verbs/groups.py",
+        "quantile(1 - share / 2) / quantile",
+        "quantile(0.975) / quantile",
+        "tests/verbs/test_groups.py::test_slopes_of_groups_are_widened_to_hold_together",
+    ),
+    mutation(
+        "groups: an answer shows what one group alone would show",
+        "verbs/groups.py",
+        "rate_of(bins, SEGMENTS / len(every))",
+        "rate_of(bins, SEGMENTS)",
+        "tests/verbs/test_groups.py::"
+        "test_of_2000_calibrated_tables_with_overlapping_groups_at_most_one_in_twenty_is_called_wrong",
+    ),
+    mutation(
         "answers: groups have the level of all of them each",
         "verbs/answers.py",
         'Reliability.of_bins(bins, "joint", 1 - alpha)',

@@ -100,7 +100,7 @@ def test_measure_has_the_band_that_was_asked_for_in_every_group_and_every_form(t
     for ending in ("html", "txt", *(["svg"] if band == "isotonic" else [])):
         found.save(tmp_path / f"x.{ending}")
     page = (tmp_path / "x.html").read_text("utf-8")
-    assert ("90% band" in page or "90% interval" in page) == (band != "none")
+    assert ("90% band" in page or "90% interval of each bin" in page) == (band != "none")
     assert ("beyond sampling error (" in (tmp_path / "x.txt").read_text("utf-8")) == (band in ("joint", "per-bin"))
 
 
