@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from certcal.report.provenance import Provenance
 
 PAGE, TEXT, PICTURES, NUMBERS = (".html",), (".txt",), (".png", ".svg", ".pdf"), (".json", ".csv")
+MARKUP = (".md", ".tex")
 
 
 class Curves(NamedTuple):
@@ -130,7 +131,7 @@ class Result(PlainValues, ABC):
     schema: ClassVar[str]
     schema_version: ClassVar[int] = 1
     # Endings of the files that :meth:`save` writes.
-    forms: ClassVar[Sequence[str]] = (*PAGE, *TEXT, *PICTURES, *NUMBERS)
+    forms: ClassVar[Sequence[str]] = (*PAGE, *TEXT, *PICTURES, *NUMBERS, *MARKUP)
 
     def __init_subclass__(cls, **declared: str) -> None:
         super().__init_subclass__(**declared)
@@ -252,6 +253,19 @@ class Result(PlainValues, ABC):
             writer.writerow(map(_csv_cell, row))
         return buffer.getvalue()
 
+    def to_table(self) -> dict[str, list[Any]]:
+        """The table wide, for papers and frames: one line per group and a column per metric, where it has metrics."""
+        columns = {name: list(values) for name, values in self.columns().items()}
+        if not {"metric", "value"} <= columns.keys():
+            return columns
+        heads = list(columns)[: list(columns).index("metric")]
+        lines: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for place, metric in enumerate(columns["metric"]):
+            key = tuple(columns[name][place] for name in heads)
+            lines.setdefault(key, dict(zip(heads, key, strict=True)))[metric] = columns["value"][place]
+        names = dict.fromkeys(name for line in lines.values() for name in line)
+        return {name: [line.get(name) for line in lines.values()] for name in names}
+
     def to_arrow(self) -> Any:
         """The table as a pyarrow Table; a column of numbers and words becomes text."""
         pa = import_module("pyarrow")
@@ -304,7 +318,9 @@ class Result(PlainValues, ABC):
         return import_module("certcal.report.views").plot(self, ax)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
-        """Write the answer whole, or not at all: .html, .txt, .json, .csv, .png, .svg or .pdf, and others of ``forms``.
+        """Write the answer whole, or not at all: .html, .txt, .md, .tex, .json, .csv, .png, .svg, .pdf.
+
+        Tables of papers are .tex (booktabs) and .md; some answers have further ``forms``.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ from certcal._base.text import did_you_mean
 from certcal.cli.mlflow import log_if_asked, mlflow_option
 from certcal.cli.options import OUTPUT, option, options
 from certcal.cli.progress import be_quiet, tell
-from certcal.result import NUMBERS, PAGE, PICTURES, TEXT, Result
+from certcal.result import MARKUP, NUMBERS, PAGE, PICTURES, TEXT, Result
 from certcal.verdict import Requirement, Verdict, plain
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -31,13 +31,14 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 HEADLINE = "certcal.headline"
 # The exit code of a requirement that is not met.
 NOT_MET = 1
-DRAWN = (*PAGE, *TEXT, *PICTURES, *NUMBERS)
-WRITTEN = (*PAGE, *TEXT, *NUMBERS)
+DRAWN = (*PAGE, *TEXT, *PICTURES, *NUMBERS, *MARKUP)
+WRITTEN = (*PAGE, *TEXT, *NUMBERS, *MARKUP)
 _KINDS = {
     ".html": "a page (.html)",
     ".txt": "a text (.txt)",
     ".png": "a figure (.png .svg .pdf)",
     ".json": "numbers (.json .csv)",
+    ".md": "tables (.md .tex)",
     ".parquet": "intervals (.parquet)",
 }
 

@@ -16,7 +16,7 @@ from certcal.cli.engine import chosen_engine, engine_options
 from certcal.cli.options import option, verb_options
 from certcal.cli.progress import tell
 from certcal.lab.plans.plan import open_plan
-from certcal.lab.reproduce import MARKUP, list_plans
+from certcal.lab.reproduce import list_plans
 from certcal.lab.reproduce import reproduce as verb
 
 SOME_FAILED = 1
@@ -87,11 +87,10 @@ def _parse_data(ctx: click.Context, param: click.Parameter, values: Sequence[str
 @verb_options(verb, _RUNNING, only=("device", "part", "dry_run", "probe"))
 @engine_options(_RUNNING)
 @output_options(
-    (*DRAWN, *MARKUP),
+    DRAWN,
     judged=False,
     mlflow=False,
     what="Folder for jobs, page, tables and figures; or a file of its own:",
-    files={".md": "Markdown (.md)", ".tex": "LaTeX (.tex)"},
 )
 def reproduce(
     plan: str | None,

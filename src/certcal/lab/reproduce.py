@@ -23,13 +23,13 @@ from certcal.lab.plans.jobs import Job, JobContext, all_jobs, result_of, run_job
 from certcal.lab.plans.outcome import MISSING, ComparedTable, Outcome, signed_text
 from certcal.lab.plans.plan import HERE, OF_GROUP, PaperPlan, open_plan, plan_names
 from certcal.report.document import Column, Figures, Heading, Table
-from certcal.result import NUMBERS, PAGE, PICTURES, TEXT, Result
+from certcal.report.tables import as_markdown
+from certcal.result import Result
 
 if TYPE_CHECKING:
     from certcal.engines import Engine
     from certcal.report.charts import Chart
 
-MARKUP = (".md", ".tex")
 _NOT_THE_PAPERS = "These are not the paper's numbers: {why}. Order and pattern can be compared, differences cannot."
 
 
@@ -38,7 +38,7 @@ class PlanList(Result):
     """The tables and figures that there are plans for."""
 
     question: ClassVar[str] = "Which tables and figures can be reproduced?"
-    forms: ClassVar[Sequence[str]] = (*PAGE, *TEXT, *NUMBERS)
+    forms: ClassVar[Sequence[str]] = (".html", ".txt", ".json", ".csv", ".md", ".tex")
 
     plans: tuple[PaperPlan, ...]
     """The plans, by paper."""
@@ -96,8 +96,6 @@ def list_plans() -> PlanList:
 @dataclass(frozen=True, eq=False, repr=False)
 class Reproduction(Result):
     """A table or figure of a paper, as printed and as it came out here."""
-
-    forms: ClassVar[Sequence[str]] = (*PAGE, *MARKUP, *TEXT, *PICTURES, *NUMBERS)
 
     plan: Any
     """The plan that was run, with its scale and changes."""
@@ -207,10 +205,8 @@ class Reproduction(Result):
         return {"Plan": facts}
 
     def to_bytes(self, form: str, **options: Any) -> bytes:
-        """The content of a file; tables also as Markdown and LaTeX."""
-        if form not in MARKUP:
-            return super().to_bytes(form, **options)
-        return (markdown(self) if form == ".md" else latex(self)).encode()
+        """The content of a file; Markdown has a section of a page of results."""
+        return markdown(self).encode() if form == ".md" else super().to_bytes(form, **options)
 
     def write(self, folder: str | os.PathLike[str], **options: Any) -> list[Path]:
         """Write page, Markdown, LaTeX, numbers and, if there are charts, figures into a folder, over older ones.
@@ -242,7 +238,7 @@ def document_table(table: ComparedTable, caption: str) -> Table:
             [name, *(table.text(row, column) for column in table.columns())]
             for name, row in zip(names, own, strict=True)
         ]
-    heads = [Column(table.ours.corner), *(Column(each) for each in table.columns())]
+    heads = [Column(table.ours.corner), *(Column(each, "estimate") for each in table.columns())]
     return Table(heads, rows, f"{caption}: {_legend(table)}", fit="split")
 
 
@@ -252,49 +248,15 @@ def _legend(table: ComparedTable) -> str:
     return "paper / here / difference" if table.as_printed else "paper / here"
 
 
-def _grid(table: ComparedTable) -> list[list[str]]:
-    """Head and rows of a table as texts."""
-    columns = table.columns()
-    body = [[row.replace(OF_GROUP, ", "), *(table.text(row, column) for column in columns)] for row in table.rows()]
-    return [[table.ours.corner, *columns], *body]
-
-
 def markdown(found: Reproduction) -> str:
     """A section of a page of results: what was run, and the tables."""
     plan = found.plan
     lines = [f"## {plan.place}", "", f"{plan.title} (`{plan.name}`). {' '.join(found.top())}", ""]
     for table in found.tables:
-        head, *rows = _grid(table)
-        lines += [f"{_legend(table).capitalize()}:", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-        lines += [f"| {' | '.join(row)} |" for row in rows]
-        lines += ["", *table.pattern(), ""]
+        lines += [as_markdown([document_table(table, plan.place)]), *table.pattern(), ""]
     lines += [f"![{chart.title}]({plan.name}.svg)" for chart in found.charts[:1]]
     lines += [*found.notes, *(f"Failed: {each}" for each in found.failures)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-_TEX = {"%": r"\%", "&": r"\&", "#": r"\#", "_": r"\_", "−": "$-$", "–": "--", "±": r"$\pm$", "≤": r"$\le$"}
-_GREEK = {"σ": r"$\sigma$", "ε": r"$\epsilon$", "η": r"$\eta$", "ω": r"$\omega$", "ŷ": r"$\hat y$"}
-
-
-def latex(found: Reproduction) -> str:
-    """The tables for a paper."""
-
-    def cell(text: str) -> str:
-        return "".join({**_TEX, **_GREEK}.get(letter, letter) for letter in text)
-
-    lines: list[str] = []
-    for table in found.tables:
-        head, *rows = _grid(table)
-        lines += [
-            f"% {found.plan.name}: {_legend(table)}",
-            rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
-            r"\hline",
-        ]
-        lines += [rf"{' & '.join(map(cell, head))} \\", r"\hline"]
-        lines += [rf"{' & '.join(map(cell, row))} \\" for row in rows]
-        lines += [r"\hline", r"\end{tabular}"]
-    return "\n".join(lines) + "\n"
 
 
 @verb()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -25,7 +25,7 @@ from certcal.report.provenance import Provenance
 from certcal.verdict import Judgement, Verdict
 
 # What worst cases assume besides intervals, and how assumptions speak of a level.
-_FORMS = (".html", ".txt", ".png", ".svg", ".pdf")  # endings of the files of a report
+_FORMS = (".html", ".txt", ".png", ".svg", ".pdf", ".md", ".tex")  # endings of the files of a report
 _SAME, _EXCEPT = "no certified prediction changes", " except with probability"
 # Shown where there is no value.
 NOTHING = "–"
@@ -436,11 +436,14 @@ class Report:
 
     def charts(self) -> list[Chart]:
         """Every chart, in its order; of a choice those of its first state."""
-        found: list[Chart] = []
-        for section in (Section("", self.headline), *self.sections, *self.appendix):
-            for block in section.blocks:
-                found += _charts(block)
-        return found
+        return [each for each in self._blocks(*self.sections, *self.appendix) if isinstance(each, Chart)]
+
+    def tables(self) -> list[Table]:
+        """Every table outside of the appendix, in its order."""
+        return [each for each in self._blocks(*self.sections) if isinstance(each, Table)]
+
+    def _blocks(self, *sections: Section) -> Iterator[Block]:
+        return (part for each in (Section("", self.headline), *sections) for b in each.blocks for part in _inside(b))
 
     def plot(self) -> Any:
         """The charts of the sections as one matplotlib figure."""
@@ -449,7 +452,7 @@ class Report:
         return draw(self.charts())
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write the report: a page (.html), a text (.txt) or a figure (.png, .svg, .pdf), whole or not at all.
+        """Write the report: a page (.html), a text (.txt), tables (.md, .tex) or a figure (.png, .svg, .pdf).
 
         Parameters
         ----------
@@ -468,7 +471,11 @@ class Report:
         return target
 
     def to_bytes(self, form: str) -> bytes:
-        """The content of a file that ends in ``form``: .html, .txt, .png, .svg or .pdf."""
+        """The content of a file that ends in ``form``: .html, .txt, .md, .tex, .png, .svg or .pdf."""
+        if form in (".md", ".tex"):
+            from certcal.report.tables import tables_as
+
+            return tables_as(form, self.tables()).encode(errors="backslashreplace")
         if form in (".html", ".txt"):
             text = self.to_html() if form == ".html" else f"{self.to_text(full=True)}\n"
             return text.encode(errors="backslashreplace")
@@ -498,12 +505,17 @@ def without(value: Any, key: str) -> Any:
     return [without(entry, key) for entry in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
-def _charts(block: Block) -> list[Chart]:
-    if isinstance(block, Chart):
-        return [block]
-    if isinstance(block, Figures):
-        return list(block.charts)
-    inside = (
-        block.frames[block.start] if isinstance(block, Choice) else block.blocks if isinstance(block, Details) else ()
-    )
-    return [chart for each in inside for chart in _charts(each)]
+def _inside(block: Block) -> Iterator[Block]:
+    """A block, or those it is made of; of a choice those of its first state."""
+    match block:
+        case Choice():
+            parts = block.frames[block.start]
+        case Details():
+            parts = block.blocks
+        case Figures():
+            parts = block.charts
+        case _:
+            yield block
+            return
+    for part in parts:
+        yield from _inside(part)

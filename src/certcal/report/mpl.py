@@ -48,6 +48,8 @@ from certcal.report.numbers import minus
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#666666"
 GREEN, VERMILION, PURPLE, SKY, YELLOW = "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442"
 FORMATS = ("png", "svg", "pdf")
+# Files are the same in every run, and fonts are embedded as TrueType, which publishers ask for.
+_SAVED = {"svg.hashsalt": "certcal", "pdf.fonttype": 42, "ps.fonttype": 42}
 
 # One per series, most different first. Yellow comes last: thin lines of it are hard to see on white.
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, "black", YELLOW)
@@ -656,7 +658,7 @@ def figure_bytes(figure: Any, kind: str, dpi: int = 200) -> bytes:
     buffer = io.BytesIO()
     # Without dates and random names.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    settings: Any = import_module("matplotlib").rc_context({"svg.hashsalt": "certcal"})
+    settings: Any = import_module("matplotlib").rc_context(_SAVED)
     with settings, _missing_glyphs_ignored():
         figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
     return buffer.getvalue()
