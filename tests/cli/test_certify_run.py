@@ -313,7 +313,7 @@ def test_a_radius_beyond_all_certificates_says_so_and_claims_nothing_wrong(certc
         (("--kind", "loose"), "--kind: there is no 'loose'"),
         (("--kind", "all", "-o", "i.parquet"), "-o i.parquet needs one kind of certificate"),
         (("--kind", "all", "--compare"), "--compare: it needs one kind of certificate"),
-        (("-o", "curve.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv, .md, .tex, .parquet"),
+        (("-o", "curve.doc"), ".svg, .pdf, .json, .csv, .md, .tex, .parquet"),
         (("--data", "missing.npz"), "missing.npz"),
     ],
 )
