@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from certcal.verbs.bound import Bounds, bound
     from certcal.verbs.certified_recalibration import CertifiedRecalibration
     from certcal.verbs.certify import Certification, certify
+    from certcal.verbs.check import Check, check
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.export_map import export_map
     from certcal.verbs.measure import Measurement, measure
@@ -66,6 +67,7 @@ __all__ = [
     "Certification",
     "CertifiedRecalibration",
     "ChangeComparison",
+    "Check",
     "Comparison",
     "Estimate",
     "InputError",
@@ -90,6 +92,7 @@ __all__ = [
     "bounds",
     "calibrators",
     "certify",
+    "check",
     "claims",
     "compare",
     "data",
@@ -131,6 +134,7 @@ _HOMES = {
     "certcal.verbs.bound": ("Bounds", "bound"),
     "certcal.verbs.certified_recalibration": ("CertifiedRecalibration",),
     "certcal.verbs.certify": ("Certification", "certify"),
+    "certcal.verbs.check": ("Check", "check"),
     "certcal.verbs.compare": ("ChangeComparison", "compare"),
     "certcal.verbs.export_map": ("export_map",),
     "certcal.verbs.measure": ("Measurement", "measure"),

@@ -13,6 +13,7 @@ from decimal import Decimal
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, overload
 
 from certcal._base.checks import InputError, choice
@@ -130,6 +131,8 @@ class Result(PlainValues, ABC):
     # Name and version of the JSON's layout. The version rises when a key goes away or changes its meaning.
     schema: ClassVar[str]
     schema_version: ClassVar[int] = 1
+    # The verb and its arguments but for the sources, where they are plain values; the verb sets it.
+    asked: Mapping[str, Any] = MappingProxyType({})
     # Endings of the files that :meth:`save` writes.
     forms: ClassVar[Sequence[str]] = (*PAGE, *TEXT, *PICTURES, *NUMBERS, *MARKUP)
 
@@ -193,7 +196,8 @@ class Result(PlainValues, ABC):
     ) -> Provenance:
         """How the answer came about, as pages and JSON tell it: this process, its command and the files it read."""
         kind: type[Provenance] = import_module("certcal.report.provenance").Provenance
-        return kind.here(command, seeds=self.seeds, fingerprints=self.fingerprints, inputs=inputs, **notes)
+        own = {"seeds": self.seeds, "fingerprints": self.fingerprints, "asked": self.asked}
+        return kind.here(command, inputs=inputs, **own, **notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, the name and version of their schema first."""

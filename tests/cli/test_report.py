@@ -13,8 +13,8 @@ import click
 import numpy as np
 import pytest
 
+from certcal._base.files import size_and_digest
 from certcal.bounds import bounded_variation
-from certcal.cli.emit import describe_input
 from certcal.data import load_table
 from certcal.smoothing import open_run, pooled_claim
 from tests.smoothing.drawing import X, draw, model
@@ -160,18 +160,18 @@ def test_links_inside_a_run_are_not_followed_when_its_files_are_listed(tmp_path)
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "manifest.json").write_text("{}")
-    before = describe_input(folder)
+    before = size_and_digest(folder)
     (tmp_path / "elsewhere").write_text("not of the run")
     (folder / "link").symlink_to(tmp_path / "elsewhere")
     (folder / "memory").symlink_to("/proc/self/mem")  # cannot be read from its start
-    assert describe_input(folder) == before
+    assert size_and_digest(folder) == before
 
 
 def test_images_that_are_not_those_of_the_run_are_refused(certcal_command, run, tmp_path, here):
     np.savez(tmp_path / "data.npz", inputs=np.asarray(X) + 1, labels=LABELS)
     ran = certcal_command("report", run, "--data", tmp_path / "data.npz")
     assert ran.code == 2
-    assert f"--data {tmp_path / 'data.npz'}: inputs are not the data that the run was drawn from" in ran.err
+    assert f"--data: {tmp_path / 'data.npz'}: inputs are not the data that the run was drawn from" in ran.err
     assert list(here.iterdir()) == []
 
 

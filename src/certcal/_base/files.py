@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 from collections.abc import Mapping
@@ -44,6 +45,19 @@ def read_bytes(path: Path, most: int, kind: str) -> bytes:
     if not data:
         raise InputError(f"{path}: the file is empty; write it again")
     return data
+
+
+def size_and_digest(path: Path) -> tuple[int, str]:
+    """Bytes and SHA-256 of a file; of a folder, all its files' bytes and the SHA-256 of the list of their digests."""
+    if not path.is_dir():
+        with path.open("rb") as stream:
+            return path.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()
+    # A link can lead anywhere, to a device for example; find and a run's own files know none.
+    files = (file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+    names = sorted(os.fsencode(file.relative_to(path)) for file in files)
+    kept = [(name, *size_and_digest(path / os.fsdecode(name))) for name in names if not name.startswith(b".")]
+    listing = b"".join(digest.encode() + b"  " + name + b"\n" for name, _, digest in kept)
+    return sum(size for _, size, _ in kept), hashlib.sha256(listing).hexdigest()
 
 
 def _check_regular(path: Path) -> None:

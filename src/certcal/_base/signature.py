@@ -32,7 +32,7 @@ import math
 import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
@@ -47,6 +47,9 @@ from certcal._base.text import did_you_mean
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 Asked = TypeVar("Asked")
+
+# What does not change an answer.
+_NOT_ASKED = {"progress", "source"}
 
 KindName = Literal[
     "positive", "noise", "share", "failure", "level", "size", "distance", "box", "edges", "name", "text", "file"
@@ -356,6 +359,7 @@ def verb(*, roles: Sequence[str] = ()) -> Callable[[Callable[Given, Returned]], 
         needed = [each.name for each in own if each.default is each.empty and each.name in (*places, *keywords)]
         endless = any(each.kind is each.VAR_POSITIONAL for each in own)
         takes_others = any(each.kind is each.VAR_KEYWORD for each in own)
+        sources = {each.name for each in own if each.name in places and each.default is each.empty}
         checked = cast("Callable[..., Returned]", names_wrong_types(function))
 
         @functools.wraps(function)
@@ -373,11 +377,37 @@ def verb(*, roles: Sequence[str] = ()) -> Callable[[Callable[Given, Returned]], 
             if "progress" not in keywords:
                 return checked(*args, **values)
             with watching(values.get("progress", True)) as progress:
-                return checked(*args, **{**values, "progress": progress})
+                found = checked(*args, **{**values, "progress": progress})
+            return _remember(found, function.__name__, {**dict(zip(places, args, strict=False)), **values}, sources)
 
         return call
 
     return decorate
+
+
+def _remember(found: Returned, verb: str, values: Mapping[str, Any], sources: Container[str]) -> Returned:
+    """A result that knows what was asked, as plain values; what are none, such as arrays, are named as not recorded."""
+    if hasattr(found, "asked"):
+        said = {name: value for name, value in values.items() if name not in sources and name not in _NOT_ASKED}
+        said = {name: getattr(value, "asked", value) for name, value in said.items()}
+        plain = {name: value for name, value in said.items() if is_plain(value)}
+        lost = [name for name in said if name not in plain]
+        object.__setattr__(found, "asked", {"verb": verb, **plain, **({"not_recorded": lost} if lost else {})})
+    return found
+
+
+def is_plain(value: Any, depth: int = 3) -> bool:
+    """Whether JSON can hold a value: numbers, texts, and lists and mappings of them.
+
+    Examples
+    --------
+    >>> is_plain({"score": ["a", "b"]}), is_plain(print)
+    (True, False)
+    """
+    if isinstance(value, dict | list | tuple) and depth:
+        inner: Any = value.values() if isinstance(value, dict) else value  # pyright: ignore
+        return all(is_plain(each, depth - 1) for each in inner)
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def gather(cls: type[Asked], values: Mapping[str, Any]) -> Asked:

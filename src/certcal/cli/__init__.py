@@ -28,6 +28,7 @@ __all__ = ["cli", "main"]
         "compare": ("certcal.cli.compare", "Compare two tables of predictions, or runs and published logs."),
         "recalibrate": ("certcal.cli.recalibrate", "Recalibrate scores or confidences, also in the worst case."),
         "report": ("certcal.cli.report", "Write a page that others can read and check."),
+        "check": ("certcal.cli.check", "Check a page against its data: compute all of it again."),
         "predict": ("certcal.cli.predict", "Predict the inputs of a data set with a model, as a table."),
         "attack": ("certcal.cli.attack", "Attack a model's confidences without changing its predictions."),
         "verify": ("certcal.cli.verify", "Verify a model over a box of inputs, without noise."),

@@ -10,8 +10,8 @@ from certcal._base.signature import settings_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import column_options, option, pop_columns, verb_options
-from certcal.verbs.certification import INTERVALS, Certification
-from certcal.verbs.certify import CertifySettings
+from certcal.verbs.certification import INTERVALS
+from certcal.verbs.certify import CertifySettings, images_of
 from certcal.verbs.certify import certify as verb
 
 ROLES = ("lower", "upper", "correct", "outcome", "prediction", "label", "certified")
@@ -70,26 +70,5 @@ def certify(
     if tables and len(asked.kind) > 1:
         raise InputError(f"-o {tables[0]} needs one kind of certificate; choose it with --kind")
     found = verb(path, by=by, columns=columns, **options)
-    output.emit(found, sources=[path] if data is None else [path, data], **_images(found, data))
-
-
-def _images(found: Certification, data: str | None) -> dict[str, Any]:
-    """The inputs of a run as an option of its report, once it is sure that they are."""
-    from pathlib import Path
-
-    from certcal._base.checks import InputError
-    from certcal.data import open_inputs
-    from certcal.smoothing import check_inputs
-
-    if data is None:
-        return {}
-    if found.manifest is None:
-        raise InputError(f"it is for runs, and {found.source} is a table", argument="data", remedy="leave it out")
-    drawn = found.manifest.data
-    prepared: dict[str, Any] = {"resize": drawn.resize, "crop": drawn.crop} if Path(data).is_dir() else {}
-    inputs = open_inputs(data, **prepared).inputs
-    try:
-        check_inputs(found.manifest, inputs)
-    except InputError as error:
-        raise InputError(f"--data {data}: {error}") from None
-    return {"images": inputs}
+    shown = {} if data is None else images_of(found, data)
+    output.emit(found, sources=[path] if data is None else [path, data], **shown)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from certcal._base.checks import InputError
-from certcal._base.files import refuse_overwriting, write_together
+from certcal._base.files import refuse_overwriting, size_and_digest, write_together
 from certcal._base.text import did_you_mean
 from certcal.cli.mlflow import log_if_asked, mlflow_option
 from certcal.cli.options import OUTPUT, option, options
@@ -199,29 +197,10 @@ def _describe_inputs(sources: Iterable[str | Path]) -> dict[str, Any]:
     """Files and runs that were read, each once, with their digests."""
     from certcal.data import local_file
 
-    paths = [Path(source) for source in dict.fromkeys(map(str, sources)) if local_file(source).exists()]
-    notes = [_DIGEST_OF_FOLDERS] if any(path.is_dir() for path in paths) else []
-    return {"inputs": map(describe_input, paths), "notes": notes}
-
-
-def describe_input(path: Path) -> tuple[str, int, str]:
-    """Name, size and SHA-256 of a file, or of all the files of a run."""
-    if not path.is_dir():
-        from certcal.data import local_file
-
-        file = local_file(path)
-        return str(path), file.stat().st_size, _file_digest(file)
-    # A link can lead anywhere, to a device for example; find and a run's own files know none.
-    files = (file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
-    names = sorted(os.fsencode(file.relative_to(path)) for file in files)
-    kept = [(name, path / os.fsdecode(name)) for name in names if not name.startswith(b".")]
-    listing = b"".join(_file_digest(file).encode() + b"  " + name + b"\n" for name, file in kept)
-    return str(path), sum(file.stat().st_size for _, file in kept), hashlib.sha256(listing).hexdigest()
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    files = {str(Path(source)): local_file(source) for source in dict.fromkeys(map(str, sources))}
+    there = {name: file for name, file in files.items() if file.exists()}
+    notes = [_DIGEST_OF_FOLDERS] if any(file.is_dir() for file in there.values()) else []
+    return {"inputs": ((name, *size_and_digest(file)) for name, file in there.items()), "notes": notes}
 
 
 def _parse_about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> dict[str, str]:

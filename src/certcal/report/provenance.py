@@ -32,6 +32,9 @@ class Provenance:
     notes: tuple[str, ...] = ()  # anything else, in sentences
     # SHA-256 of what the model and the data are in memory, wherever they came from.
     fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
+    asked: Mapping[str, Any] = field(
+        default_factory=dict[str, Any]
+    )  # the verb, and its arguments that are plain values
 
     @classmethod
     def here(
@@ -41,6 +44,7 @@ class Provenance:
         seeds: Mapping[str, int] | None = None,
         inputs: Iterable[tuple[str, int, str]] = (),
         fingerprints: Mapping[str, str] | None = None,
+        asked: Mapping[str, Any] | None = None,
         notes: Iterable[str] = (),
     ) -> Provenance:
         """Provenance of what this process computes now: date and versions are filled in."""
@@ -60,6 +64,7 @@ class Provenance:
             seeds=dict(seeds or {}),
             inputs=tuple(inputs),
             fingerprints=dict(fingerprints or {}),
+            asked=dict(asked or {}),
             notes=tuple(notes),
         )
 

@@ -255,6 +255,23 @@ def certify(
     return _certify_table(table, asked, progress)
 
 
+def images_of(found: Certification, data: str | os.PathLike[str]) -> dict[str, Any]:
+    """The inputs of a run as an option of its report, once it is sure that they are."""
+    from certcal.data import open_inputs
+    from certcal.smoothing import check_inputs
+
+    if found.manifest is None:
+        raise InputError(f"it is for runs, and {found.source} is a table", argument="data", remedy="leave it out")
+    drawn = found.manifest.data
+    prepared: dict[str, Any] = {"resize": drawn.resize, "crop": drawn.crop} if Path(data).is_dir() else {}
+    inputs = open_inputs(data, **prepared).inputs
+    try:
+        check_inputs(found.manifest, inputs)
+    except InputError as error:
+        raise InputError(f"{data}: {error}", argument="data") from None
+    return {"images": inputs}
+
+
 def default_radii(counts: Counts, alpha: float = ALPHA_OF_RUNS, familywise: bool = False) -> tuple[float, ...]:
     """Quarters of sigma, from 0 to the largest radius that is certified for any sample, and half of sigma at least.
 

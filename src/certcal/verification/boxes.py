@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, cast
 
@@ -69,6 +70,16 @@ class Amount:
     def text(self) -> str:
         """For people."""
         return self.times()
+
+    @property
+    def asked(self) -> str | list[float]:
+        """What :meth:`of` reads as this amount."""
+        if self.unit == "values":
+            return list(self.values)
+        side = "" if self.down == self.up else "+" if self.down == 0 else "-"
+        number = Decimal(repr(float(max(self.down, self.up)))) * (100 if self.unit == "relative" else 1)
+        unit = {"relative": "%", "sd": "sd"}.get(self.unit, "")
+        return f"{side}{number:f}{unit}" if self.column is None else f"@{self.column}"
 
     def times(self, epsilon: float = 1.0) -> str:
         """The same of a multiple of the amount."""
@@ -227,6 +238,12 @@ class InputBox:
         limits = {name: [None if math.isinf(end) else end for end in ends] for name, ends in self.limits.items()}
         found = {"change": change, "fixed": list(self.fixed), "integers": list(self.integers), "limits": limits}
         return {**found, "at_most": self.at_most, "norm": self.norm}
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Plain values from which this box is made again."""
+        change = {name: each.asked for name, each in self.by_name.items()} if self.by_name else self.every.asked
+        return {**self.to_dict(), "change": change}
 
     def on(
         self, rows: NDArray[Any], names: Sequence[str] = (), columns: Mapping[str, Floats] | None = None

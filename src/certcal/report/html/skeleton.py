@@ -266,7 +266,8 @@ def _reproducibility_section(provenance: Provenance | None, missing: str) -> Raw
 
 def _json_for_page(report: Report) -> tuple[str, str]:
     """The text of the numbers that stays in the page, and a sentence about what was left out."""
-    more: dict[str, Any] = {} if report.provenance is None else {"provenance": report.provenance.to_dict()}
+    more: dict[str, Any] = {"page": report.data["page"]} if "page" in report.data else {}
+    more |= {} if report.provenance is None else {"provenance": report.provenance.to_dict()}
     if report.verdict is not None:
         own = report.data.get("headline")
         more |= {"headline": report.verdict.decisive.headline(own), "verdict": report.verdict.to_dict()}

@@ -103,6 +103,7 @@ def report(
         raise InputError(f"{about!r} has no names", argument="about", remedy="map names to texts, as in {'owner': '…'}")
     made: Report = own_view(result, **options)
     origin = result.provenance() if provenance is None else provenance
+    own = {"title": title, "about": dict(about or {})} if title is not None or about else {}  # the author's words
     verdict = None
     if require:
         verdict = result.verdict(*read_requirements(require))
@@ -115,7 +116,7 @@ def report(
         about=dict(about or {}),
         verdict=verdict,
         provenance=origin,
-        data=made.data or result.document(provenance=origin),
+        data={**(made.data or result.document(provenance=origin)), **({"page": own} if own else {})},
     )
 
 
