@@ -20,6 +20,7 @@ from certcal.calibrators._certified import (
     certified_path,
     radius_shares,
 )
+from certcal.calibrators._choice import FOLDS, Choice, Tried, choose, cross_fit
 from certcal.calibrators._files import FittedOn, Saved, load, save
 from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._judged import FrontPoint, JudgedAt, JudgedMap, front_of, gain_over, judge
@@ -28,7 +29,6 @@ from certcal.calibrators._multiclass import OneVsRest, TopLabel
 from certcal.calibrators._perturbed import PerturbedModel, PerturbedScores
 from certcal.calibrators._predictions import METHODS as PREDICTION_METHODS
 from certcal.calibrators._predictions import (
-    default_method,
     fit_predictions,
     mapped,
     named_calibrator,
@@ -45,6 +45,7 @@ from certcal.calibrators.scores import ScoreMap
 
 __all__ = [
     "CERTIFIED_METHODS",
+    "FOLDS",
     "PREDICTION_METHODS",
     "TRADEOFFS",
     "BetaCalibration",
@@ -54,6 +55,7 @@ __all__ = [
     "CertifiedMap",
     "CertifiedSamples",
     "CertifiedTemperature",
+    "Choice",
     "ConfidenceCalibrator",
     "ConfidenceMap",
     "EqualMassBinning",
@@ -80,12 +82,14 @@ __all__ = [
     "StructuredVectorScaling",
     "TemperatureScaling",
     "TopLabel",
+    "Tried",
     "Unchanged",
     "UnchangedScores",
     "VectorScaling",
     "VennAbers",
     "certified_path",
-    "default_method",
+    "choose",
+    "cross_fit",
     "describe",
     "fit_predictions",
     "fit_temperature",

@@ -24,8 +24,8 @@ class SplineScaling(LogisticMap, OutcomeMap):
     """g(z) = sigmoid(s(logit z)), where the slope of s is >= 0 and linear between knots: smooth and monotone.
 
     So s is quadratic between two knots, and straight outside all. It has the least log loss with a penalty on the
-    differences of neighbouring slopes, whose weight is the best of four by a criterion of Akaike's kind (the number of
-    parameters being the trace of H⁻¹H₀, the Hessians with and without the penalty). Knots are six quantiles of the
+    differences of neighbouring slopes, whose weight is lowered while Akaike's criterion falls (the number of parameters
+    being the trace of H⁻¹H₀, the Hessians with and without the penalty). Knots are six quantiles of the
     log-odds. Confidences of 0 and 1 are pulled in as by :class:`PlattScaling`.
 
     Attributes
@@ -60,10 +60,11 @@ class SplineScaling(LogisticMap, OutcomeMap):
         theta, least = problem.start, math.inf
         for weight in _ROUGHNESS if count > 2 else (0.0,):
             penalty = differences.T @ differences * (weight / size)
-            theta = problem.minimise(theta, penalty)
-            criterion = problem.akaike(theta, penalty, size)
-            if criterion < least:
-                self.slopes_, self.level_, least = theta[:-1], float(theta[-1]), criterion
+            theta = problem.minimise(problem.begin(penalty) if theta is problem.start else theta, penalty)
+            criterion = problem.akaike(theta, penalty, size) if count > 2 else 0.0
+            if criterion >= least:
+                break
+            self.slopes_, self.level_, least = theta[:-1], float(theta[-1]), criterion
 
     def _integrals(self, x: Floats) -> Floats:
         """What each knot's slope adds to s at x: the integral from the first knot of a slope that is 1 there."""

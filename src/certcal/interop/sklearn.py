@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
-from certcal.calibrators import TopLabel, fit_predictions, mapped, named_calibrator, takes_scores
+from certcal.calibrators import TopLabel, choose, fit_predictions, mapped, named_calibrator, takes_scores
 from certcal.metrics import measure
 from certcal.predictions import Predictions
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-    from sklearn.model_selection import check_cv, cross_val_predict
-    from sklearn.utils import get_tags
+    from sklearn.model_selection import check_cv, cross_validate
+    from sklearn.utils import _safe_indexing, get_tags, indexable  # pyright: ignore[reportPrivateUsage]
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, column_or_1d
 except ModuleNotFoundError as error:
@@ -41,10 +41,11 @@ PREFIT = "prefit"
 class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities go through a calibrator: one estimator, for pipelines, searches and scoring.
 
-    ``cv=5`` cross-fits: the calibrator is fitted to scores that classifiers of the other folds gave, and the classifier
-    is then fitted to all samples. ``cv="prefit"`` takes the classifier as it is and fits the calibrator to the samples
-    given, which the classifier must not have seen; clones keep it, so that ``cross_val_score`` judges the calibrator
-    alone. scikit-learn's ``FrozenEstimator`` does the same.
+    ``cv=5`` cross-fits: the calibrator is fitted to the scores that each of five classifiers gave samples that it was
+    not fitted to; probabilities are then the mean of the five after the calibrator, or those of one classifier that is
+    fitted to all samples (``ensemble=False``). ``cv="prefit"`` takes the classifier as it is and fits the calibrator to
+    the samples given, which the classifier must not have seen; clones keep it, so that ``cross_val_score`` judges the
+    calibrator alone. scikit-learn's ``FrozenEstimator`` does the same.
 
     Parameters
     ----------
@@ -53,16 +54,22 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     calibrator
         A name, as for :func:`certcal.calibrators.fit_predictions`, or a
         calibrator, also one's own; a copy is fitted. A map of confidences maps the probability of the second class of
-        two; of several classes, that of the predicted one (:class:`~certcal.calibrators.TopLabel`). Default: "platt"
-        for two classes, "temperature" for more. Isotonic regression and binning make probabilities of 0 and 1, and
-        with them a log loss that may be infinite; the defaults never do.
+        two; of several classes, that of the predicted one (:class:`~certcal.calibrators.TopLabel`). Default: "auto",
+        the best of several by cross-fitted log loss, or none where none helps (:func:`~certcal.calibrators.choose`).
+        Isotonic regression and binning make probabilities of 0 and 1, and with them a log loss that may be infinite;
+        the default never does.
     cv
         "prefit", a number of folds, or a splitter of scikit-learn.
+    ensemble
+        Average the classifiers of the folds, as scikit-learn's ``CalibratedClassifierCV`` does: better probabilities
+        for as many times the time to predict.
 
     Attributes
     ----------
-    estimator_, calibrator_
-        Fitted.
+    estimators_, calibrator_
+        Fitted; one classifier per fold of an ensemble, else one.
+    choice_
+        What was compared, where the calibrator is "auto".
     classes_
         In the order of the columns of ``predict_proba``.
     n_features_in_, feature_names_in_
@@ -79,10 +86,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     (['no', 'yes'], (300, 2))
     """
 
-    def __init__(self, estimator: Any, calibrator: Any = None, cv: Any = 5) -> None:
+    def __init__(self, estimator: Any, calibrator: Any = "auto", cv: Any = 5, ensemble: bool = True) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
         self.cv = cv
+        self.ensemble = ensemble
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the calibrator and, unless it is fitted already, the classifier.
@@ -106,32 +114,59 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise InputError(f"every label is {classes.item()!r}, only one class; give samples of at least 2 classes")
         codes = _codes(y, classes)
         method = self._response()
+        self.classes_ = classes
         if prefit:
-            self.estimator_ = self.estimator
-            raw = getattr(self.estimator_, method)(X)
+            self.estimators_, rows = [self.estimator], np.arange(codes.size)
+            raw = self._raw_scores(self.estimator, method, X)
         else:
             options = self._weight_argument(sample_weight)
-            folds = check_cv(self.cv, y, classifier=True)
-            raw = cross_val_predict(self.estimator, X, y, cv=folds, method=method, params=options)
-            copy: Any = clone(self.estimator)
-            self.estimator_ = copy.fit(X, y, **options)
-        self.classes_ = classes
+            found = cross_validate(
+                self.estimator,
+                X,
+                y,
+                cv=check_cv(self.cv, y, classifier=True),
+                params=options,
+                scoring=_no_score,
+                return_estimator=True,
+                return_indices=True,
+                error_score="raise",  # pyright: ignore[reportArgumentType]
+            )
+            tests = found["indices"]["test"]
+            (features,) = indexable(X)
+            parts = [
+                self._raw_scores(fitted, method, _safe_indexing(features, test))
+                for fitted, test in zip(found["estimator"], tests, strict=True)
+            ]
+            rows, raw = np.concatenate(tests), np.concatenate(parts)
+            order = np.argsort(rows, kind="stable")
+            rows, raw = rows[order], raw[order]
+            whole: Any = clone(self.estimator)
+            self.estimators_ = list(found["estimator"]) if self.ensemble else [whole.fit(X, y, **options)]
         calibrator = self._calibrator_to_fit()
-        samples = self._read_scores(raw, method, calibrator, codes, sample_weight)
-        self.calibrator_ = fit_predictions(samples, calibrator)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        samples = self._read_scores(raw, method, calibrator, codes[rows], weight)
+        if isinstance(calibrator, str) and calibrator == "auto":
+            self.choice_ = choose(samples)
+            self.calibrator_ = self.choice_.calibrator
+        else:
+            self.calibrator_ = fit_predictions(samples, calibrator)
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+            if hasattr(self.estimators_[0], name):
+                setattr(self, name, getattr(self.estimators_[0], name))
         return self
 
     def predict_proba(self, X: Any) -> Floats:
         """Calibrated probabilities of the classes, one row per sample."""
         check_is_fitted(self)
         method = self._response()
-        raw = getattr(self.estimator_, method)(X)
-        scores = self._read_scores(raw, method, self.calibrator_, np.zeros(len(raw), np.int64), None)
-        found = mapped(self.calibrator_, scores)
-        return np.stack([1 - found, found], axis=1) if found.ndim == 1 else found
+
+        def calibrated(estimator: Any) -> Floats:
+            raw = self._raw_scores(estimator, method, X)
+            scores = self._read_scores(raw, method, self.calibrator_, np.zeros(len(raw), np.int64), None)
+            found = mapped(self.calibrator_, scores)
+            return np.stack([1 - found, found], axis=1) if found.ndim == 1 else found
+
+        return np.mean([calibrated(each) for each in self.estimators_], axis=0)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class after the calibrator, the first of several."""
@@ -157,11 +192,24 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             "scores"
         )
 
+    def _raw_scores(self, estimator: Any, method: str, X: Any) -> Floats:
+        """Scores of a classifier; a class that its fold had no sample of has probability 0."""
+        raw = np.asarray(getattr(estimator, method)(X), np.float64)
+        own = np.asarray(getattr(estimator, "classes_", self.classes_))
+        if own.size == self.classes_.size:
+            return raw
+        if method != "predict_proba" or raw.ndim != 2:
+            lost = np.setdiff1d(self.classes_, own)[:1].tolist()[0]
+            raise InputError(
+                f"a fold has no other sample of the class {lost!r}; give fewer folds, or more samples of it"
+            )
+        full = np.zeros((len(raw), self.classes_.size))
+        full[:, np.searchsorted(self.classes_, own)] = raw
+        return full
+
     def _calibrator_to_fit(self) -> Any:
         """The calibrator to fit, as one of all classes where there are more than two."""
         given, several = self.calibrator, self.classes_.size > 2
-        if given is None:
-            return "temperature" if several else "platt"
         if takes_scores(given, "probabilities") or not several:
             return given
         return TopLabel(
@@ -170,7 +218,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _read_scores(self, raw: Any, method: str, calibrator: Any, codes: Any, weight: Any) -> Predictions:
         """Scores of the classifier as the calibrator takes them."""
-        raw, k = np.asarray(raw, np.float64), self.classes_.size
+        k = self.classes_.size
         scores = np.stack([-raw / 2, raw / 2], axis=1) if raw.ndim == 1 else raw
         if scores.shape[1] != k:
             raise InputError(
@@ -196,12 +244,16 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def __sklearn_clone__(self) -> Any:
         if self.cv != PREFIT:
             return super().__sklearn_clone__()
-        return type(self)(self.estimator, clone(self.calibrator, safe=False), self.cv)
+        return type(self)(self.estimator, clone(self.calibrator, safe=False), self.cv, self.ensemble)
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.input_tags.sparse, tags.input_tags.allow_nan = inner.input_tags.sparse, inner.input_tags.allow_nan
         return tags
+
+
+def _no_score(estimator: Any, X: Any, y: Any) -> float:
+    return 0.0
 
 
 def _codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

@@ -180,6 +180,7 @@ def recalibrate_certified(
     progress.stage("fitting" if settings.fit_on_all else "fitting and judging")
     if settings.fit_on_all:
         return fitted_to_all(_fit_maps(samples, method, [wanted], weights)[0], common)
+    assert settings.fraction is not None
     fit, rest = samples.split(settings.fraction, settings.seed)
     shares = radius_shares(fit, weights)
     if not any(shares) and wanted == 0:

@@ -1,4 +1,4 @@
-"""Can a map repair the confidences, also in the worst case? Fit one to some samples, and judge it on the others."""
+"""Can a map repair the confidences, also in the worst case? Maps are judged on samples that they were not fitted to."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, defaults_of, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.calibrators import (
+    FOLDS,
     Calibrator,
+    Choice,
     FittedOn,
     Saved,
-    default_method,
+    choose,
+    cross_fit,
     describe,
     fit_predictions,
     recalibrated,
@@ -92,7 +95,7 @@ class RecalibrateSettings(CertifyingSettings):
     method: Any
     tradeoff: float | None
     tradeoffs: tuple[float, ...] | None
-    fraction: float
+    fraction: float | None
     seed: int
     fit_on_all: bool
     map_bins: int | None
@@ -127,7 +130,7 @@ class Recalibration(Result):
     """Which samples it was fitted to."""
     n_fit: int
     n_held_out: int
-    """Numbers of samples: fitted to, and judged on. No sample is in both."""
+    """Numbers of samples: fitted to, and judged on, each by a map that was not fitted to it."""
     conventions: Mapping[str, Any]
     """Bins, closed, fraction, seed and, for certified samples, delta."""
     notes: tuple[str, ...]
@@ -148,7 +151,7 @@ class Recalibration(Result):
     def seeds(self) -> Mapping[str, int]:
         """Seeds of the split, and of the noise of a run."""
         noise = {"noise of the run": self.about["run"].get("seed")} if "run" in self.about else {}
-        split = {"split of the samples": self.conventions["seed"]} if self.n_held_out else {}
+        split = {"folds or split": self.conventions["seed"]} if self.n_held_out else {}
         return {name: seed for name, seed in (split | noise).items() if seed is not None}
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
@@ -204,13 +207,17 @@ class PredictionRecalibration(Recalibration):
     >>> import certcal
     >>> rng = np.random.default_rng(0)
     >>> z = rng.uniform(0, 1, 4000)
-    >>> r = certcal.recalibrate({"confidence": z, "correct": rng.random(4000) < z**2})
+    >>> r = certcal.recalibrate({"confidence": z, "correct": rng.random(4000) < 0.2 + 0.6 * z})
     >>> r.method, r.n_fit, r.after["ece"].value < r.before["ece"].value / 2
-    ('platt', 2000, True)
+    ('spline', 4000, True)
     """
 
     change: ChangeComparison
-    """The held-out samples as they are and after the map, compared row by row."""
+    """The samples as they are and after maps that were not fitted to them, compared row by row."""
+    choice: Choice | None = None
+    """Which maps were compared, where the method is "auto"."""
+    fold_methods: tuple[str, ...] = ()
+    """The map that each fold was judged by."""
 
     @property
     def before(self) -> Measurements:
@@ -248,7 +255,8 @@ class PredictionRecalibration(Recalibration):
 
     def _judgement_document(self) -> dict[str, Any]:
         both = {"before": self.before.to_dict(), "after": self.after.to_dict()}
-        return {"calibrator": describe(self.map), **both}
+        tried = {} if self.choice is None else {"tried": [each.to_dict() for each in self.choice.tried]}
+        return {"calibrator": describe(self.map), **tried, **both}
 
 
 class RecalibrateVerb(Protocol[P]):
@@ -308,6 +316,7 @@ def recalibrate(
     columns: Mapping[str, Any] | None = None,
     method: Annotated[
         Literal[
+            "auto",
             "none",
             "temperature",
             "platt",
@@ -323,13 +332,12 @@ def recalibrate(
             "sms",
             "matrix",
         ]
-        | Calibrator
-        | None,
+        | Calibrator,
         Option(metavar="METHOD"),
-    ] = None,
+    ] = "auto",
     tradeoff: Annotated[float | None, Range(0, 1), Option(metavar="L")] = None,
     tradeoffs: Annotated[float | Iterable[float] | None, Range(0, 1), Option(metavar="L")] = None,
-    fraction: Annotated[float, Takes("share")] = 0.5,
+    fraction: Annotated[float | None, Takes("share")] = None,
     seed: Annotated[int, SEED] = 0,
     fit_on_all: bool = False,
     map_bins: Annotated[int | None, Range(1, 1_000_000)] = None,
@@ -347,7 +355,7 @@ def recalibrate(
     source: str | None = None,
     progress: ProgressLike = True,
 ) -> Recalibration:
-    """Fit a map to one part of the samples, and judge it on the others.
+    """Fit a map to samples, and judge it on samples that it was not fitted to.
 
     Certified samples (a run, a table of intervals): a monotone map preserves certificates, so it can be fitted to be
     best in the worst case, without a perturbation, or in between. The result is a :class:`CertifiedRecalibration`, with
@@ -356,7 +364,8 @@ def recalibrate(
     of which may fail with probability delta. Choose the trade-off before looking; for the best of k that were looked
     at, pass delta / k.
 
-    Predictions: temperature scaling and the like, with estimates before and after: :class:`PredictionRecalibration`.
+    Predictions: the best of several maps, fitted to all samples, and estimates before and after on each sample by a map
+    that was chosen and fitted without it: :class:`PredictionRecalibration`.
 
     Parameters
     ----------
@@ -373,7 +382,8 @@ def recalibrate(
     method
         Calibrator: isotonic, temperature or beta for certified samples; for predictions also none, platt, quadratic,
         spline, venn-abers, histogram or equal-mass of one confidence, and vector, svs, sms or matrix of all classes.
-        Default: isotonic for certified samples, temperature for logits and probabilities, platt for confidences.
+        Default: the best by cross-fitted log loss if it beats no map by more than one standard error, else none;
+        isotonic for certified samples.
 
         Or a calibrator of one's own, of which a copy is fitted: see
         :class:`~certcal.calibrators.ConfidenceCalibrator`, :class:`~certcal.calibrators.ScoreCalibrator` and
@@ -384,9 +394,10 @@ def recalibrate(
     tradeoffs
         Trade-offs to compare with. Default: 0,0.25,0.5,0.75,1.
     fraction
-        Fraction of the samples used for fitting.
+        Fit to this fraction of the samples, and judge on the others. Default: cross-fitting, so that the map is fitted
+        to all samples and all are judged; 0.5 for certified samples.
     seed
-        Random seed of the split.
+        Random seed of the folds, or of the split.
     fit_on_all
         Fit to all samples; nothing can then be claimed about the map.
     map_bins
@@ -421,9 +432,9 @@ def recalibrate(
     >>> table = {"confidence": [0.6, 0.7, 0.8, 0.9] * 50, "correct": [0, 1, 1, 1] * 50}
     >>> r = certcal.recalibrate(table, method="isotonic")
     >>> r
-    <PredictionRecalibration of table: IsotonicCalibration(), fitted to 100, judged on 100>
-    >>> r.apply(table).written
-    100
+    <PredictionRecalibration of table: IsotonicCalibration(smoothing=0.0), fitted to 200, judged on 200>
+    >>> r.apply({"confidence": [0.65]}).table["confidence"].round(2).tolist()
+    [0.5]
     """
     progress = as_reporter(progress)
     asked = gather(RecalibrateSettings, locals())
@@ -434,7 +445,9 @@ def recalibrate(
     else:
         from certcal.verbs.certified_recalibration import recalibrate_certified
 
-        found = recalibrate_certified(given, columns, asked, progress)
+        given_method = None if asked.method == "auto" else asked.method
+        split = replace(asked, method=given_method, fraction=0.5 if asked.fraction is None else asked.fraction)
+        found = recalibrate_certified(given, columns, split, progress)
     return replace(found, settings=asked, source=found.source if source is None else source)
 
 
@@ -444,7 +457,7 @@ def has_figure(data: Any, columns: Mapping[str, Any] | None, **options: Any) -> 
     if source_of(data, columns, asked, defaults_of(recalibrate)).kind != "predictions":
         return True
     layout = resolve_columns(open_table(data).columns, columns)
-    return not takes_scores(default_method(layout) if asked.method is None else asked.method, layout.kind)
+    return not takes_scores(asked.method, layout.kind)
 
 
 def _of_predictions(
@@ -453,8 +466,9 @@ def _of_predictions(
     progress.stage("reading")
     loaded = None if isinstance(given.data, Predictions) else load_table(given.data, columns)
     predictions: Predictions = given.data if loaded is None else loaded.predictions
-    method = default_method(predictions) if settings.method is None else settings.method
+    method = settings.method
     classes = None if loaded is None else class_names(loaded.layout)
+    folded = settings.fraction is None
     common: dict[str, Any] = {
         "source": given.name,
         "about": {"kind": predictions.kind} if loaded is None else {"columns": loaded.layout.to_dict()},
@@ -468,21 +482,41 @@ def _of_predictions(
             classes,
             task=predictions.task,
         ),
-        "conventions": {each: getattr(settings, each) for each in ("bins", "closed", "fraction", "seed")},
+        "conventions": {each: getattr(settings, each) for each in ("bins", "closed", "fraction", "seed")}
+        | ({"folds": FOLDS} if folded else {}),
     }
+
+    def fit_to(samples: Predictions) -> tuple[Any, Choice | None]:
+        if method == "auto" and settings.map_bins is None:
+            choice = choose(samples, settings.seed)
+            return choice.calibrator, choice
+        return fit_predictions(samples, method, map_bins=settings.map_bins), None
+
     progress.stage("fitting")
+    fit, rest = predictions, predictions
+    if not (folded or settings.fit_on_all):
+        assert settings.fraction is not None
+        fit, rest = map(predictions.select, split_positions(len(predictions), settings.fraction, settings.seed))
+    fitted, choice = fit_to(fit)
+    common["method"] = common["method"] if choice is None else choice.method
     if settings.fit_on_all:
-        return fitted_to_all(fit_predictions(predictions, method, map_bins=settings.map_bins), common)
-    fit, rest = map(predictions.select, split_positions(len(predictions), settings.fraction, settings.seed))
-    fitted = fit_predictions(fit, method, map_bins=settings.map_bins)
+        return fitted_to_all(fitted, common)
     progress.stage("measuring")
-    both = (rest, recalibrated(fitted, rest))
+    made_by: list[Choice | None] = []
+
+    def fit_fold(samples: Predictions) -> Any:
+        found, chosen = fit_to(samples)
+        made_by.append(chosen)
+        return found
+
+    after = cross_fit(predictions, fit_fold, settings.seed)[0] if folded else recalibrated(fitted, rest)
+    both = (rest, after)
     proper = ("nll", "brier_score") if both[1].probabilities is not None or both[1].task == "binary" else ()
     top = () if both[1].task == "binary" else ("top_label_nll", "top_label_brier_score")
     metrics = (*proper, *top, "ece", "accuracy", "auroc")
     told: Any = {"bins": settings.bins, "closed": settings.closed, "metrics": metrics, "seed": settings.seed}
     change = answers(*both, ("before recalibration", common["method"]), **told)
-    notes = [*split_notes(fit, rest), *(f"Assumed: {each}." for each in predictions.doubts)]
+    notes = [*split_notes(fit, rest, folded=folded), *(f"Assumed: {each}." for each in predictions.doubts)]
     made = both[1].confidence if both[1].probabilities is None else both[1].probabilities
     certain, what = int(np.count_nonzero((made == 0) | (made == 1))), "score" if rest.task == "binary" else "confidence"
     if not all(math.isfinite(row.new.value) for row in change.rows if row.name in ("nll", "top_label_nll")):
@@ -491,7 +525,14 @@ def _of_predictions(
         some = counted(certain, what)
         notes.append(f"The map makes {some} exactly 0 or 1: a sample that says otherwise makes the log loss infinite.")
     return PredictionRecalibration(
-        **common, map=fitted, n_fit=len(fit), n_held_out=len(rest), notes=tuple(notes), change=change
+        **common,
+        map=fitted,
+        n_fit=len(fit),
+        n_held_out=len(rest),
+        notes=tuple(notes),
+        change=change,
+        choice=choice,
+        fold_methods=tuple(each.method for each in made_by if each is not None),
     )
 
 
@@ -519,7 +560,8 @@ def samples_of_fit(
     known = fingerprint is not None and re.fullmatch("[0-9a-f]{64}", fingerprint) is not None
     kind = "intervals" if given.kind == "samples" else given.kind
     name = re.sub(r"[/\\\x00-\x1f]", "_", Path(given.name).resolve().name)[:_LONGEST_NAME] or kind
-    split = (1.0, 0) if settings.fit_on_all else (settings.fraction, settings.seed)
+    share = None if settings.fit_on_all else settings.fraction
+    split = (1.0, 0) if share is None else (share, settings.seed)
     return FittedOn(name, kind, fingerprint if known else None, n, *split, classes, run, task)
 
 
@@ -542,12 +584,12 @@ def prediction_fingerprint(predictions: Predictions) -> str:
     return fingerprint_of(scores, predictions.labels)
 
 
-def split_notes(fit: Any, rest: Any) -> list[str]:
+def split_notes(fit: Any, rest: Any, *, folded: bool = False) -> list[str]:
     """How the samples were split, and whether there was little to learn from."""
     n, right = len(fit), int(np.count_nonzero(fit.correct))
-    notes = [
-        f"Fitted to {counted(n, 'sample')} and judged on {counted(len(rest), 'other')}; no sample is in both parts."
-    ]
+    parts = f"Fitted to {counted(n, 'sample')} and judged on {counted(len(rest), 'other')}; no sample is in both parts."
+    folds = f"Fitted to all {n:,} samples; each is judged by a map that was fitted without it, in {FOLDS} folds."
+    notes = [folds if folded else parts]
     if n < _FEW:
         few = "1 sample is" if n == 1 else f"{n} samples are"
         notes.append(f"{few} very few to fit a map to: expect it to be far from the best one.")
