@@ -235,8 +235,8 @@ def test_fitting_to_all_samples_says_so_and_claims_nothing(certcal_command, fold
 @pytest.mark.parametrize("name", ["logits.npz", "named.csv", "scores.csv"])
 def test_predictions_are_judged_as_measure_judges_the_applied_map(certcal_command, folder, tmp_path, name):
     mapping, after = tmp_path / "map.json", tmp_path / "after.csv"
-    fitted = json.loads(certcal_command("recalibrate", "fit", folder / name, "-o", mapping, "--json").out)
-    assert fitted["method"] == ("platt" if name == "scores.csv" else "temperature")
+    options = ("--fraction", ".5", "--method", "temperature")
+    fitted = json.loads(certcal_command("recalibrate", "fit", folder / name, *options, "-o", mapping, "--json").out)
     ran = certcal_command("recalibrate", "apply", mapping, folder / name, "-o", after)
     assert ran.code == 0
     assert "60 samples that it was fitted to are left out." in flat(ran.out)
@@ -250,7 +250,7 @@ def test_predictions_are_judged_as_measure_judges_the_applied_map(certcal_comman
 
 
 def test_names_of_classes_and_numbers_of_samples_survive(certcal_command, folder, tmp_path):
-    certcal_command("recalibrate", "fit", folder / "named.csv", "-o", tmp_path / "map.json")
+    certcal_command("recalibrate", "fit", folder / "named.csv", "--fraction", ".5", "-o", tmp_path / "map.json")
     certcal_command(
         "recalibrate", "apply", tmp_path / "map.json", folder / "named.csv", "-o", tmp_path / "after.parquet"
     )
@@ -464,13 +464,16 @@ def test_an_infinite_log_loss_is_explained_and_the_next_command_can_be_copied(ce
     correct[[0, 39]] = True, False  # at the far ends, where a map that was fitted to others has 0 and 1
     table = tmp_path / "my scores.csv"
     table.write_text("\n".join(["score,outcome", *(f"{a},{int(b)}" for a, b in zip(z, correct, strict=True))]))
-    isotonic = ("--method", "isotonic")
+    isotonic = ("--method", "isotonic", "--fraction", ".5")
     texts = [flat(certcal_command("recalibrate", "fit", table, *isotonic, "--seed", seed).out) for seed in range(4)]
     told = ["The log loss is infinite where a map makes a score 0 or 1" in text for text in texts]
     assert told == [" inf " in text for text in texts]
     assert any(told)
     certcal_command("recalibrate", "fit", table, "-o", tmp_path / "map.json")
-    done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, "-o", tmp_path / "after it.csv")
+    refused = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, "-o", tmp_path / "after it.csv")
+    assert "was fitted to all 40 samples" in flat(refused.err)
+    words = ("--all", "-o", tmp_path / "after it.csv")
+    done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, *words)
     assert f"certcal measure '{tmp_path / 'after it.csv'}'  # what it says now" in done.out
 
 
@@ -480,7 +483,7 @@ def test_the_command_that_reads_an_applied_table_names_the_columns_that_had_to_b
     table.write_text("\n".join(["risk,default", *rows]))
     named = ("--score", "risk", "--outcome", "default", "--positive", "yes")
     assert certcal_command("recalibrate", "fit", table, *named, "-o", tmp_path / "map.json").code == 0
-    done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, *named, "-o", after)
+    done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, *named, "--all", "-o", after)
     line = next(line for line in done.out.splitlines() if "# what it says now" in line)
     words = shlex.split(line, comments=True)
     assert words == ["certcal", "measure", str(after), *named]
@@ -609,7 +612,7 @@ def test_one_held_out_sample_is_one(certcal_command, tmp_path):
     rows = "".join(f"{r},{k},{z - r},{z + r},{k},{z}\n" for r in (0.1, 0.2) for k, z in enumerate((0.3, 0.75)))
     (tmp_path / "ends.csv").write_text(f"radius,sample,lower,upper,correct,confidence\n{rows}")
     for name in ("scores.csv", "ends.csv"):
-        said = flat(certcal_command("recalibrate", "fit", tmp_path / name).out)
+        said = flat(certcal_command("recalibrate", "fit", tmp_path / name, "--fraction", ".5").out)
         assert " on 1 other; no sample is in both parts. " in said
         assert "1 sample is very few to fit a map to" in said
         assert not re.search(r"\b1 (certified )?(samples|others)\b", said)
@@ -622,7 +625,9 @@ def test_classes_in_another_order_are_refused_instead_of_mapped_to_each_other(ce
     lines = [f"{x:.4f},{-x:.4f},{name}" for x, name in zip(cat, label, strict=True)]
     table.write_text("\n".join(["logit_cat,logit_dog,label", *lines]))
     other.write_text("\n".join(["logit_dog,logit_cat,label", *lines]))
-    assert certcal_command("recalibrate", "fit", table, "--method", "vector", "-o", mapping).code == 0
+    assert (
+        certcal_command("recalibrate", "fit", table, "--method", "vector", "--fraction", ".5", "-o", mapping).code == 0
+    )
     done = certcal_command("recalibrate", "apply", mapping, other, "-o", tmp_path / "out.csv")
     assert done.code == 2
     assert "the map's class number 0 is 'cat', and that of the columns is 'dog'" in flat(done.err)
@@ -636,7 +641,7 @@ def test_classes_that_would_be_formulas_are_plain_texts_in_csv_and_labels_still_
     classes = np.where(CORRECT == 1, "=cat", "-dog")
     lines = [f"{z!s},{1 - z!s},{c}" for z, c in zip(Z, classes, strict=True)]
     table.write_text("\n".join(["prob_=cat,prob_-dog,label", *lines]))
-    assert certcal_command("recalibrate", "fit", table, "-o", mapping).code == 0
+    assert certcal_command("recalibrate", "fit", table, "--fraction", ".5", "-o", mapping).code == 0
     assert certcal_command("recalibrate", "apply", mapping, table, "-o", after).code == 0
     text = after.read_text()
     assert '"prob_\'=cat","prob_\'-dog"' in text.splitlines()[0]
@@ -670,7 +675,10 @@ def test_a_fit_to_predictions_of_any_kind_writes_its_page(certcal_command, tmp_p
     assert title in page.read_text()
     assert "Before and after" in page.read_text()
     after = tmp_path / "after.csv"
-    assert certcal_command("recalibrate", "apply", tmp_path / "map.json", tmp_path / "t.csv", "-o", after).code == 0
+    assert (
+        certcal_command("recalibrate", "apply", tmp_path / "map.json", tmp_path / "t.csv", "--all", "-o", after).code
+        == 0
+    )
     measured = json.loads(certcal_command("measure", after, "--json").out)
     assert measured["kind"] == {"s": "score", "c": "confidence", "p": "probabilities"}[head[0]]
 

@@ -119,7 +119,7 @@ CASES = (
     Case("recalibrate-intervals", "recalibrate fit radii.csv --tradeoffs 1", ("json", "html")),
     Case("recalibrate-run", "recalibrate fit run --radius 0.1 --tradeoffs 0,1"),
     Case("recalibrate-all", "recalibrate fit radii.csv --fit-on-all --tradeoff 1", ("json",)),
-    Case("apply-to-logits", "recalibrate apply map-logits.json logits.npz -o {out}/after.csv", ()),
+    Case("apply-to-logits", "recalibrate apply map-logits.json logits.npz --all -o {out}/after.csv", ()),
     Case("apply-to-scores", "recalibrate apply map-scores.json scores.csv --all -o {out}/after.parquet", ()),
     Case("apply-to-intervals", "recalibrate apply map-radii.json radii.csv -o {out}/after.csv", ()),
     Case("apply-to-run", "recalibrate apply map-run.json run --radius 0.1 -o {out}/after.parquet", ()),

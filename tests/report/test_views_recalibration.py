@@ -261,21 +261,39 @@ def test_predictions_are_told_before_and_after():
     z = rng.uniform(0, 1, 300)
     made = recalibrate(Predictions.from_confidence(z, rng.random(300) < z**2))
     report = made.report()
-    assert report.headline[0].value == f"{made.after['ece'].value:.4f}"
-    assert f"{made.before['ece'].value:.4f}" in report.headline[0].sentence
+    assert report.headline[0].value == f"{made.after['top_label_nll'].value:.4f}"
+    assert f"{made.before['top_label_nll'].value:.4f}" in report.headline[0].sentence
+    assert made.answer[0].text.startswith(f"{made.method.capitalize()} helps: log loss of the confidences")
+    assert (made.answer[0].kind, made.answer[-1].kind) == ("shown", "next")
+    (tried,) = section(report, "Maps that were compared")
+    assert [row[0] for row in tried.texts()] == [each.method for each in made.choice.tried]
     (table,) = section(report, "Before and after")
     rows = {row[0]: row[2:] for row in table.texts() if not isinstance(row, Heading)}
     assert rows["ECE"][::2][:2] == [f"{each['ece'].value:.4f}" for each in (made.before, made.after)]
     assert rows["ECE"][4] == f"−{made.before['ece'].value - made.after['ece'].value:.4f}"
-    assert [chart.title for chart in report.charts()] == ["Before", "Platt", "Map: platt"]
+    assert [chart.title for chart in report.charts()] == ["Before", made.method.capitalize(), f"Map: {made.method}"]
     assert made.verdict("ece <= 0.3", "difference ece <= 0.3", "old ece >= 0.001")
     assert made.verdict("ece <= 0.3").judgements[0].value == made.after["ece"].interval.upper
     assert "Nothing was held out" in str(recalibrate({"score": z, "outcome": (z > 0.4).astype(int)}, fit_on_all=True))
 
 
+def test_the_answer_of_a_map_that_does_not_help_says_so():
+    rng = np.random.default_rng(4)
+    z = rng.uniform(0, 1, 400)
+    none = recalibrate(Predictions.from_scores(z, rng.random(400) < z))
+    assert none.answer[0].text.startswith("No map helps: the best, ")
+    assert none.answer[-1].text == "Use the scores as they are, or judge the map on more samples."
+    unclear = recalibrate(Predictions.from_scores(z, rng.random(400) < z), method="platt")
+    assert unclear.answer[0].kind == "seen"
+    assert unclear.answer[0].text.startswith("Whether platt helps is unclear: log loss 0.")
+    worse = recalibrate(Predictions.from_scores(z, rng.random(400) < z), method="histogram", map_bins=200)
+    assert worse.answer[0].text.startswith("Histogram makes it worse: Brier score 0.")
+    assert worse.answer[0].kind == "shown"
+
+
 def test_an_applied_map_says_what_to_do_next(tmp_path):
     table = {"confidence": [0.6, 0.7, 0.8, 0.9] * 5, "correct": [0, 1, 1, 1] * 5}
-    done = apply_map(recalibrate(table), table)
+    done = apply_map(recalibrate(table, method="platt", fraction=0.5), table)
     path = done.save(tmp_path / "after.parquet")
     assert f"certcal measure {path}" in done.report(files=[path]).to_text(width=40)
     assert "10 samples that it was fitted to are left out." in str(done).replace("\n", " ")

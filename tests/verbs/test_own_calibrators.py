@@ -73,7 +73,7 @@ class Smoothed:
 
 def test_a_calibrator_of_confidences_is_judged_on_samples_that_it_was_not_fitted_to():
     own = Power()
-    found = recalibrate(TABLE, method=own)
+    found = recalibrate(TABLE, method=own, fraction=0.5)
     assert not hasattr(own, "power")  # a copy is fitted
     held_out = np.setdiff1d(np.arange(len(Z)), found.fitted_on.positions())
     twin = Power().fit(Z[found.fitted_on.positions()], CORRECT[found.fitted_on.positions()])
@@ -179,7 +179,7 @@ def test_a_trade_off_is_for_the_named_families():
 
 
 def test_what_cannot_be_kept_in_a_file_is_refused_only_when_a_file_is_asked_for(tmp_path):
-    found = recalibrate(TABLE, method=Power())
+    found = recalibrate(TABLE, method=Power(), fraction=0.5)
     with pytest.raises(InputError, match="Power cannot be written as JSON"):
         found.save(tmp_path / "map.json")
     assert list(tmp_path.iterdir()) == []

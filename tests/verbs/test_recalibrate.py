@@ -326,7 +326,7 @@ def test_a_map_keeps_all_other_columns_of_a_table_and_the_kind_of_its_scores(tmp
         getattr(frame.drop(columns="pixels") if kind == "csv" else frame, f"to_{kind}")(path, index=False)
     source = {"pandas": frame, "polars": pl.from_pandas(frame)}.get(kind, path)
     options = {"columns": {"positive": "won"}} if labelled else {}
-    found = recalibrate(FRAME, columns={"positive": "won"}, seed=3)
+    found = recalibrate(FRAME, columns={"positive": "won"}, seed=3, fraction=0.5)
     done = found.apply(source, **options)
     names = ["sample" if labelled else "row", "score", *(["outcome"] if labelled else []), "segment", "age", "seen"]
     assert list(done.table) == names
@@ -357,7 +357,7 @@ def test_a_kept_column_with_the_name_of_a_new_one_gets_another():
 def test_a_stream_that_can_be_read_once_is_recalibrated():
     table = pa.table(FRAME.drop(columns=["pixels"]))
     done = recalibrate(table.to_reader(), columns={"positive": "won"}).apply(
-        table.to_reader(), columns={"positive": "won"}
+        table.to_reader(), columns={"positive": "won"}, everything=True
     )
     assert list(done.table) == ["sample", "score", "outcome", "segment", "age", "seen"]
 

@@ -61,7 +61,8 @@ def choose(predictions: Predictions, seed: int = 0) -> Choice:
     Scores and confidences: temperature, Platt, beta, quadratic, spline, or isotonic with one mean sample added to every
     flat part. Scores of all classes: temperature, vector, structured vector or matrix (of up to 100 classes, and of no
     more numbers than samples). Each is fitted five times, to four fifths of the samples, and judged on the others; the
-    one that is taken is fitted to all. Fewer than 50 samples, or 5 of an outcome, get no map. No map leaves all as it is, but for scores of exactly 0 and 1, which are votes.
+    one that is taken is fitted to all. Fewer than 50 samples, or 5 of an outcome, get no map. No map leaves all as it
+    is, but for scores of exactly 0 and 1, which are votes.
 
     Parameters
     ----------

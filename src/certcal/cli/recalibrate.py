@@ -33,7 +33,7 @@ _FIT: Examples = (
     ("certcal recalibrate fit run --radius .25,.5 --tradeoff 1 -o map.json", "for the worst case alone"),
     ("certcal recalibrate fit run --radius .5 -o map.json -o page.html", "with a page about it"),
     ("certcal recalibrate fit intervals.parquet", "the intervals of any verifier"),
-    ("certcal recalibrate fit logits.npz -o map.json", "predictions: temperature scaling"),
+    ("certcal recalibrate fit logits.npz -o map.json", "predictions: the best of several maps"),
     ("certcal recalibrate fit scores.csv --method isotonic -o map.json", "another calibrator"),
 )
 _APPLY: Examples = (
@@ -52,7 +52,7 @@ _EXPORT: Examples = (
 @click.group(
     cls=LazyGroup,
     commands_from={
-        "fit": ("certcal.cli.recalibrate", "Fit a map to one part of the samples, and judge it on the other."),
+        "fit": ("certcal.cli.recalibrate", "Fit a map, and judge it on samples that it was not fitted to."),
         "apply": ("certcal.cli.recalibrate", "Apply a map to a run or a table."),
         "export": ("certcal.cli.recalibrate", "Write a map as SQL, Python, Excel or ONNX."),
     },
@@ -69,11 +69,11 @@ def recalibrate() -> None:
 @_columns
 @output_options(DRAWN, mlflow=False, files={".json": "the map (.json)", ".csv": "numbers (.csv)"})
 def fit(source: str, output: Output, **options: Any) -> None:
-    """Fit a map to one part of the samples, and judge it on the others.
+    """Fit a map, and judge it on samples that it was not fitted to.
 
     For a run or a table of intervals: a monotone map preserves certificates, so it can be fitted for the worst case,
-    for clean inputs, or in between. For a table of predictions: the usual calibrators. The columns decide which. All
-    printed numbers are about samples that the map was not fitted to.
+    for clean inputs, or in between. For a table of predictions: the best of several maps, or none, fitted to all of
+    them; each is judged by a map that was fitted without it. The columns decide which.
     """
     columns = _columns_by_role(source, options)
     if options["fit_on_all"]:

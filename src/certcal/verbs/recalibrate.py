@@ -57,7 +57,7 @@ from certcal.data import (
 )
 from certcal.metrics import Measurements
 from certcal.predictions import Predictions
-from certcal.result import Result
+from certcal.result import Answer, Result
 from certcal.smoothing import CertificateName
 from certcal.verbs.certified_samples import (
     ROLES,
@@ -66,6 +66,7 @@ from certcal.verbs.certified_samples import (
     source_of,
 )
 from certcal.verbs.changes import ChangeComparison, answers
+from certcal.verbs.map_answer import map_answer
 from certcal.verbs.measure import BRACKETS
 from certcal.verdict import Candidate
 
@@ -232,6 +233,12 @@ class PredictionRecalibration(Recalibration):
     def _measurements(self, found: Any) -> Measurements:
         return Measurements(tuple(found.rows), found.n, found.about["kind"])
 
+    @property
+    def answer(self) -> Answer:
+        """Whether the map helps: log loss, slope, ranges that remain wrong, and what to do next."""
+        why = None if self.choice is None else self.choice.why
+        return map_answer(self.change, self.method, why, self.source, self.about.get("columns", {}))
+
     def candidates(self) -> Sequence[Candidate]:
         """The numbers after the map by their names, those before as "old", and "difference"s."""
         first = next((row.new for row in self.change.rows if row.name == "ece"), self.change.rows[0].new)
@@ -355,7 +362,7 @@ def recalibrate(
     source: str | None = None,
     progress: ProgressLike = True,
 ) -> Recalibration:
-    """Fit a map to samples, and judge it on samples that it was not fitted to.
+    """Fit a map, and judge it on samples that it was not fitted to.
 
     Certified samples (a run, a table of intervals): a monotone map preserves certificates, so it can be fitted to be
     best in the worst case, without a perturbation, or in between. The result is a :class:`CertifiedRecalibration`, with
@@ -382,7 +389,7 @@ def recalibrate(
     method
         Calibrator: isotonic, temperature or beta for certified samples; for predictions also none, platt, quadratic,
         spline, venn-abers, histogram or equal-mass of one confidence, and vector, svs, sms or matrix of all classes.
-        Default: the best by cross-fitted log loss if it beats no map by more than one standard error, else none;
+        Default: auto, the best by cross-fitted log loss if it beats no map by more than one standard error, else none;
         isotonic for certified samples.
 
         Or a calibrator of one's own, of which a copy is fitted: see
@@ -513,7 +520,8 @@ def _of_predictions(
     both = (rest, after)
     proper = ("nll", "brier_score") if both[1].probabilities is not None or both[1].task == "binary" else ()
     top = () if both[1].task == "binary" else ("top_label_nll", "top_label_brier_score")
-    metrics = (*proper, *top, "ece", "accuracy", "auroc")
+    slope = ("calibration_slope",) if both[1].task == "binary" else ()
+    metrics = (*proper, *top, *slope, "ece", "accuracy", "auroc")
     told: Any = {"bins": settings.bins, "closed": settings.closed, "metrics": metrics, "seed": settings.seed}
     change = answers(*both, ("before recalibration", common["method"]), **told)
     notes = [*split_notes(fit, rest, folded=folded), *(f"Assumed: {each}." for each in predictions.doubts)]

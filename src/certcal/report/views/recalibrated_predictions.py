@@ -14,9 +14,10 @@ from certcal.calibrators import ScoreCalibrator, describe
 from certcal.predictions import task_of
 from certcal.report.charts import Bars, Chart, Line, Mark, Panel, Points, Segments, counts, unit
 from certcal.report.document import Claim, Column, Facts, Report, Section, Table, Text
-from certcal.report.names import calibration_error, definitions, wording
+from certcal.report.names import definitions, label, wording
 from certcal.report.numbers import number
 from certcal.report.views.changes import changes_table, diagrams, difference_said
+from certcal.verbs.map_answer import deciding_change
 
 if TYPE_CHECKING:
     from certcal.binning import BinTable
@@ -37,9 +38,10 @@ def view(found: Any) -> Report:
     given = found.conventions
     return Report(
         title,
-        [_headline_after_map(found)],
+        [_headline_after_map(found), Text(" ".join(each.text for each in found.answer if each.kind != "next"))],
         [
             Section("Before and after", changes_table(found.change, ("before", found.method)), brief=True),
+            Section("Maps that were compared", _tried_table(found), brief=True),
             Section("Reliability diagrams", diagrams(found.change, ("Before", capital(found.method)))),
             Section("Map", charts(found)),
         ],
@@ -49,8 +51,8 @@ def view(found: Any) -> Report:
         ],
         notes=[
             *found.notes,
-            f"The split is drawn with seed {given['seed']}. ECE has {given['bins']:,} bins, closed on the "
-            f"{given['closed']}. Estimates from the held-out samples, not guarantees.",
+            f"Drawn with seed {given['seed']}. ECE has {given['bins']:,} bins, closed on the {given['closed']}. "
+            "Estimates from samples that the maps were not fitted to, not guarantees.",
         ],
     )
 
@@ -68,20 +70,41 @@ def _mapped_number(found: Recalibration) -> str:
 
 
 def _headline_after_map(found: PredictionRecalibration) -> Claim:
-    before, after = (next(row for row in each.rows if row.name == "ece") for each in (found.before, found.after))
-    over = f"on {counted(found.n_held_out, 'held-out sample')}; before, {number(before.value)}"
-    made = Claim.of(after, "After the map, ECE", over=over, meaning=calibration_error(found.after.task), settings=False)
-    return replace(made, probability=f"The difference: {difference_said(found.change['ece'])} {made.probability}")
+    change = deciding_change(found.change) or next(row for row in found.change.rows if row.name == "ece")
+    name = label(change.name, found.after.task)
+    over = (
+        f"on {counted(found.n_held_out, 'sample')} that the map was not fitted to; before, {number(change.old.value)}"
+    )
+    made = Claim.of(change.new, f"After the map, {name}", over=over, settings=False)
+    return replace(made, probability=f"The difference: {difference_said(change)} {made.probability}")
+
+
+def _tried_table(found: PredictionRecalibration) -> Table | None:
+    if found.choice is None or not found.choice.tried:
+        return None
+    rows = [
+        [each.method, each.nll, each.nll - found.choice.tried[0].nll, each.difference, each.standard_error]
+        for each in found.choice.tried
+    ]
+    heads = ("log loss", "behind the best", "minus no map", "standard error")
+    columns = [Column("map"), *(Column(head, "estimate", priority=place) for place, head in enumerate(heads))]
+    others = sorted(set(found.fold_methods) - {found.method})
+    note = f"In other folds the choice was {', '.join(others)}." if others else ""
+    return Table(columns, rows, found.choice.why, note)
 
 
 def split_facts(found: Recalibration) -> list[tuple[str, str]]:
     """Which samples a map was fitted to and judged on, and by which bins."""
     given = found.conventions
+    bins = ("Bins", f"{given['bins']:,} of equal width, closed on the {given['closed']}")
+    if given["fraction"] is None:
+        folds = f"{given['folds']} folds, drawn with seed {given['seed']}; each is judged by a map fitted to the others"
+        return [("Fitted to and judged on", f"all {found.n_fit:,} samples"), ("Cross-fitting", folds), bins]
     return [
         ("Fitted to", f"{counted(found.n_fit, 'sample')}, a share of {given['fraction']:g}"),
         ("Judged on", counted(found.n_held_out, "other sample")),
         ("Split", f"by position with seed {given['seed']}, independent of what the samples hold"),
-        ("Bins", f"{given['bins']:,} of equal width, closed on the {given['closed']}"),
+        bins,
     ]
 
 
