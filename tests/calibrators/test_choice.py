@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from certcal import Predictions, recalibrate
-from certcal.calibrators import Choice, choose, cross_fit, fit_predictions, mapped
+from certcal.calibrators import MapChoice, choose, cross_fit, fit_predictions, mapped
 from certcal.calibrators._choice import OF_CLASSES, OF_SCORES, fold_of_rows
 from tests.calibrators import naive_choice as naive
 
@@ -111,7 +111,7 @@ def test_every_row_is_judged_by_a_map_that_was_chosen_and_fitted_without_it():
 
     after, maps = cross_fit(given, fit)
     assert len(maps) == len(seen) == 5
-    assert all(isinstance(each, Choice) for each in seen)
+    assert all(isinstance(each, MapChoice) for each in seen)
     for fold, made in enumerate(maps):
         rows = folds == fold
         again = choose(given.select(np.flatnonzero(~rows)))

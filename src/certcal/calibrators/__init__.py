@@ -20,7 +20,7 @@ from certcal.calibrators._certified import (
     certified_path,
     radius_shares,
 )
-from certcal.calibrators._choice import FOLDS, Choice, Tried, choose, cross_fit
+from certcal.calibrators._choice import FOLDS, MapChoice, TriedMap, choose, cross_fit
 from certcal.calibrators._files import FittedOn, Saved, load, save
 from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._judged import FrontPoint, JudgedAt, JudgedMap, front_of, gain_over, judge
@@ -55,7 +55,6 @@ __all__ = [
     "CertifiedMap",
     "CertifiedSamples",
     "CertifiedTemperature",
-    "Choice",
     "ConfidenceCalibrator",
     "ConfidenceMap",
     "EqualMassBinning",
@@ -66,6 +65,7 @@ __all__ = [
     "IsotonicCalibration",
     "JudgedAt",
     "JudgedMap",
+    "MapChoice",
     "MatrixScaling",
     "NotFittedError",
     "OneVsRest",
@@ -82,7 +82,7 @@ __all__ = [
     "StructuredVectorScaling",
     "TemperatureScaling",
     "TopLabel",
-    "Tried",
+    "TriedMap",
     "Unchanged",
     "UnchangedScores",
     "VectorScaling",

@@ -32,7 +32,7 @@ _SAME = 1e-12  # of two log losses
 
 
 @dataclass(frozen=True)
-class Tried(PlainValues):
+class TriedMap(PlainValues):
     """A map that was compared, by the mean log loss of samples that it was not fitted to."""
 
     method: str
@@ -44,18 +44,18 @@ class Tried(PlainValues):
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class MapChoice:
     """The map that was taken, and why."""
 
     method: str
     calibrator: Any
     """Fitted to all samples."""
-    tried: tuple[Tried, ...]
+    tried: tuple[TriedMap, ...]
     """From the least log loss on; empty where samples were too few."""
     why: str
 
 
-def choose(predictions: Predictions, seed: int = 0) -> Choice:
+def choose(predictions: Predictions, seed: int = 0) -> MapChoice:
     """The map with the least cross-fitted log loss, if it beats no map by more than one standard error; else no map.
 
     Scores and confidences: temperature, Platt, beta, quadratic, spline, or isotonic with one mean sample added to every
@@ -85,16 +85,16 @@ def choose(predictions: Predictions, seed: int = 0) -> Choice:
     if len(predictions) < _FEWEST or (rare < FOLDS and not of_classes):
         fewest = f"{rare} of one outcome" if len(predictions) >= _FEWEST else counted(len(predictions), "sample")
         fitted = fit_predictions(predictions, "none")
-        return Choice("none", fitted, (), f"No map: {fewest} is too little to choose one.")
+        return MapChoice("none", fitted, (), f"No map: {fewest} is too little to choose one.")
     losses, weights = (_class_losses if of_classes else _score_losses)(predictions, folds)
     first = losses["none"]
     size = float(weights[0].sum())
-    tried: list[Tried] = []
+    tried: list[TriedMap] = []
     for method, each in losses.items():
         change = each - first
         mean = float(weights[0] @ change) / size
         error = math.sqrt(float(weights[1] @ (change - mean) ** 2)) / size
-        tried.append(Tried(method, float(weights[0] @ each) / size, mean, error))
+        tried.append(TriedMap(method, float(weights[0] @ each) / size, mean, error))
     tried.sort(key=lambda one: one.nll)  # stable: the simpler of two equals stays first
     least = tried[0].nll + _SAME
     best = min((one for one in tried if one.nll <= least), key=lambda one: list(losses).index(one.method))
@@ -104,11 +104,11 @@ def choose(predictions: Predictions, seed: int = 0) -> Choice:
         why = "No map helps" + ("." if closest is None else f": the best, {closest.method}, changes the log loss by ")
         if closest is not None:
             why += f"{closest.difference:+.4f} ± {closest.standard_error:.4f}."
-        return Choice("none", fit_predictions(predictions, "none"), tuple(tried), why)
+        return MapChoice("none", fit_predictions(predictions, "none"), tuple(tried), why)
     why = f"{best.method} lowers the cross-fitted log loss by {-best.difference:.4f} ± {best.standard_error:.4f}"
     why += "." if second is None else f", {second.nll - best.nll:.4f} more than {second.method}."
     fitted = fit_predictions(predictions, _smooth(best.method))
-    return Choice(best.method, fitted, tuple(tried), why)
+    return MapChoice(best.method, fitted, tuple(tried), why)
 
 
 def cross_fit(predictions: Predictions, fit: Any, seed: int = 0) -> tuple[Predictions, list[Any]]:

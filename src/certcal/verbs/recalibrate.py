@@ -30,8 +30,8 @@ from certcal._base.text import counted
 from certcal.calibrators import (
     FOLDS,
     Calibrator,
-    Choice,
     FittedOn,
+    MapChoice,
     Saved,
     choose,
     cross_fit,
@@ -215,7 +215,7 @@ class PredictionRecalibration(Recalibration):
 
     change: ChangeComparison
     """The samples as they are and after maps that were not fitted to them, compared row by row."""
-    choice: Choice | None = None
+    choice: MapChoice | None = None
     """Which maps were compared, where the method is "auto"."""
     fold_methods: tuple[str, ...] = ()
     """The map that each fold was judged by."""
@@ -493,7 +493,7 @@ def _of_predictions(
         | ({"folds": FOLDS} if folded else {}),
     }
 
-    def fit_to(samples: Predictions) -> tuple[Any, Choice | None]:
+    def fit_to(samples: Predictions) -> tuple[Any, MapChoice | None]:
         if method == "auto" and settings.map_bins is None:
             choice = choose(samples, settings.seed)
             return choice.calibrator, choice
@@ -509,7 +509,7 @@ def _of_predictions(
     if settings.fit_on_all:
         return fitted_to_all(fitted, common)
     progress.stage("measuring")
-    made_by: list[Choice | None] = []
+    made_by: list[MapChoice | None] = []
 
     def fit_fold(samples: Predictions) -> Any:
         found, chosen = fit_to(samples)
