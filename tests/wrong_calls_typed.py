@@ -42,6 +42,7 @@ def right(run: Run, record: VoteRecord) -> None:
     assert_type(cc.measure(y_true=y_true, y_prob=y_prob, bins=10), cc.Measurement)
     assert_type(cc.bound(estimator=model, X=df, y=y_true), cc.Bounds)
     assert_type(cc.measure([0, 1], [0.2, 0.7], bins=[5, 10], by=["a", "b"]), cc.Measurement)
+    assert_type(cc.measure("a.csv", by=["region", "product*channel"]).groups["region=north"].n, int)
     assert_type(cc.measure(df, score="pd", outcome="default", metrics=["ece", own_metric]), cc.Measurement)
     assert_type(cc.measure(model, df[["pd"]], y_true, positive=1), cc.Measurement)
     assert_type(cc.measure("net.onnx", "test.npz"), cc.Measurement)

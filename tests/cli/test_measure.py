@@ -247,12 +247,31 @@ def test_too_many_groups_for_a_table_read_in_pieces_are_refused(certcal_command,
     assert certcal_command("measure", path, "--by", "user", "--metric", "ece").code == 0
 
 
-def test_a_group_of_no_weight_in_a_table_read_in_pieces_is_named(certcal_command, tmp_path):
+def test_a_group_of_no_weight_is_left_out_and_named(certcal_command, tmp_path):
     path = tmp_path / "heavy.csv"
-    path.write_text("conf,correct,kg,site\n0.5,1,1,a\n0.7,0,0,b\n")
-    ran = certcal_command("measure", path, "--weight", "kg", "--by", "site", "--memory", "1")
-    assert ran.code == 2
-    assert "--by: the group 'b' has only samples of weight 0" in ran.err
+    path.write_text("conf,correct,kg,site\n0.5,1,1,a\n0.6,1,1,c\n0.7,0,0,b\n")
+    for options in (("--memory", "1"), ()):
+        ran = certcal_command("measure", path, "--weight", "kg", "--by", "site", *options)
+        assert ran.code == 0
+        assert "Left out, since all samples have weight 0: b." in " ".join(ran.out.split())
+    document = json.loads(certcal_command("measure", path, "--weight", "kg", "--by", "site", "--json").out)
+    assert document["groupings"] == [{"by": "site", "columns": ["site"], "left_out": ["b"], "time": False}]
+    assert [group["group"] for group in document["groups"]] == ["a", "c"]
+
+
+def test_several_columns_and_crossings_are_asked_for_one_by_one(certcal_command, scores):
+    ran = certcal_command("measure", scores, "--by", "site", "--by", "site*outcome", "--json")
+    document = json.loads(ran.out)
+    assert document["by"] == "site, site*outcome"
+    names = [group["group"] for group in document["groups"]]
+    assert names == [
+        "site=north",
+        "site=south",
+        *(f"site*outcome={site}*{k}" for site in ("north", "south") for k in (0, 1)),
+    ]
+    met = certcal_command("measure", scores, "--by", "site*outcome", "--require", "every estimate ece <= 1")
+    assert met.code == 0
+    assert "for north*1" in met.out
 
 
 def test_intervals_of_a_table_read_in_pieces_are_those_of_the_library_and_what_has_none_is_said(

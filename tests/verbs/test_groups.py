@@ -204,3 +204,21 @@ def test_files_of_numbers_carry_what_was_predicted_of_each_group_and_observed() 
     assert document["groupings"] == [{"by": "education", "columns": ["education"], "time": False}]
     assert document["groups"][2]["rate"]["events"] == 18
     assert document["groups"][2]["where"] == {"education": "other"}
+
+
+def test_what_is_asked_of_every_group_is_asked_of_crossings_too() -> None:
+    table = credit() | {"channel": np.array(["web", "shop"])[np.arange(2000) % 2]}
+    found = certcal.measure(table, score="pd", outcome="default", by=["education", "education*channel"], bounds=True)
+    verdict = found.verdict("every binned <= 90%")
+    assert [each.group for each in verdict.judgements] == [each.name for each in found.groups]
+    assert len(found.groups) == 4 + 8
+    one = found.verdict("every binned (education=other, channel=web) <= 90%").judgements
+    assert [each.group for each in one] == ["education*channel=other*web"]
+
+
+def test_a_deviation_near_none_is_told_by_its_ratio() -> None:
+    found = certcal.measure([0, 1] * 400, [0.49] * 800, by=["a", "b"] * 400).answer
+    outcomes = [0, 1, 1, 0] * 200
+    said = certcal.measure(outcomes, [0.47] * 800, by=["a", "b"] * 400).answer
+    assert "200 events for 188.0 predicted: O/E 1.06 (0.9" in next(each.text for each in said if "where" in each.data)
+    assert next(each for each in found if "where" in each.data).kind == "shown"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -59,7 +59,7 @@ class PredictionGroup(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GroupingColumns(PlainValues, keys="by columns cuts? time"):
+class GroupingColumns(PlainValues, keys="by columns cuts? left_out? time"):
     """One thing that samples are grouped by, and how its columns were cut."""
 
     by: str
@@ -68,6 +68,8 @@ class GroupingColumns(PlainValues, keys="by columns cuts? time"):
     """Such as "age cut at its quintiles: 18–29, 30–41, …"."""
     time: bool = False
     """Whether its groups are periods, one after the other."""
+    left_out: tuple[str, ...] = ()
+    """Groups all of whose samples have weight 0, of which nothing can be said."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +239,7 @@ class Groupings:
         self.columns = tuple(dict.fromkeys(column(name) for names in self.crossed.values() for name in names))
         self._read = {name: _ColumnRead(name, kinds[name] != "unknown") for name in self.columns}
         self._cuts: dict[str, Cut] = {}
+        self._left_out = set[int]()
 
     def add(self, batch: Batch) -> Arrays:
         """What a batch has in these columns, as arrays."""
@@ -292,17 +295,26 @@ class Groupings:
             for code in present.tolist():
                 name, _, where = self.named(code)
                 rows = np.flatnonzero(own == code)
+                if predictions.sample_weight is not None and not predictions.sample_weight[rows].any():
+                    self.leave_out([code])
+                    continue
                 yield PredictionGroup(name, predictions.select(rows), by, where, rows)
+
+    def leave_out(self, codes: Iterable[int]) -> None:
+        """Note groups of which nothing can be said, as none of their samples has weight."""
+        self._left_out |= set(codes)
 
     @property
     def described(self) -> tuple[GroupingColumns, ...]:
-        """What each of them is made of, and how it was cut."""
+        """What each of them is made of, how it was cut, and what is left out."""
+        left_out = [self.named(code) for code in sorted(self._left_out)]
         return tuple(
             GroupingColumns(
                 by,
                 names,
                 tuple(filter(None, (self._cuts[name].said for name in names))),
                 len(names) == 1 and self._cuts[by].time,
+                tuple(name for name, own, _ in left_out if own == by),
             )
             for by, names in self.crossed.items()
         )

@@ -80,7 +80,8 @@ def split_by(predictions: Predictions, by: Any) -> tuple[tuple[GroupingColumns, 
     arrays = gather((found.add(Batch(rows, 0)) for rows in table.chunks(found.columns)), len(predictions))
     found.count(arrays)
     found.cut()
-    return found.described, list(found.split(predictions, found.codes(arrays)))
+    groups = list(found.split(predictions, found.codes(arrays)))
+    return found.described, groups
 
 
 def read_predictions(path: str | os.PathLike[str], **overrides: Unpack[Overrides]) -> Predictions:

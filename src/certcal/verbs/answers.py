@@ -414,6 +414,8 @@ def _deviation(segment: Segment, words: _Words) -> str:
         expected = rate.n * rate.predicted
         events = counted(round(rate.n * rate.observed), "event")
         said = f"{events} for {expected:.{1 if expected >= 1 else 2}f} predicted"
+    if 0.8 < rate.ratio < 1.25:
+        return f"{said}: O/E {rate.ratio:.2f} ({_span(low, high, 2)})"
     return f"{said}: {_times(rate.ratio)} as many ({_span(low, high, 1 if rate.ratio >= 1 else 2)})"
 
 

@@ -670,9 +670,7 @@ def _measure_in_passes(
                 f"{getattr(metric, '__name__', metric)} needs all samples at once, and this table is read in pieces"
             )
             raise InputError(reason, argument="metrics", remedy="allow more memory")
-    for code in sorted(seen_groups - found.groups.keys()):
-        reason = f"the group {groups.named(code)[0]!r} has only samples of weight 0"
-        raise InputError(reason, argument="by", remedy="at least one must be positive")
+    groups.leave_out(seen_groups - found.groups.keys())
 
     at_threshold = ("accuracy",) if settings.threshold is not None and not settings.metrics else ()
     shown = {*named_rows(settings.metrics, found.measurements.task), *at_threshold}

@@ -23,7 +23,7 @@ from certcal.report.document import (
 )
 from certcal.report.names import CALIBRATION_ERROR, calibration_error, per_group
 from certcal.report.numbers import minus
-from certcal.report.views.groups import bounded_groups
+from certcal.report.views.groups import bounded_groups, group_head
 
 if TYPE_CHECKING:
     from certcal.verbs.bound import Bounds
@@ -140,7 +140,8 @@ def _group_table(found: Bounds) -> Table:
         )
         for part in parts
     ]
-    return per_group(found.by, columns, lines, "Bounds per group", fit="split")
+    head = group_head(found.groupings, found.by)
+    return per_group(head, columns, lines, "Bounds per group", fit="split")
 
 
 def bound_blocks(bounds: Mapping[str, Bound]) -> list[Block]:

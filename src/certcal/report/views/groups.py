@@ -61,8 +61,10 @@ def group_charts(found: Measurement) -> list[Chart]:
 
 
 def cuts(groupings: Sequence[GroupingColumns]) -> list[str]:
-    """How columns were cut, in sentences."""
-    return [f"{capital(cut)}." for cut in dict.fromkeys(cut for each in groupings for cut in each.cuts)]
+    """How columns were cut, and what is left out, in sentences."""
+    said = [f"{capital(cut)}." for cut in dict.fromkeys(cut for each in groupings for cut in each.cuts)]
+    gone = [name for each in groupings for name in each.left_out]
+    return said + ([f"Left out, since all samples have weight 0: {', '.join(gone)}."] if gone else [])
 
 
 def _rate(group: MeasuredGroup) -> GroupRate:
@@ -122,7 +124,7 @@ def _forest(found: Measurement, groups: Sequence[MeasuredGroup]) -> Chart:
         rows,
         axis,
         ideal,
-        head=(_head(found.groupings, found.by), name, f"{level} interval, joint"),
+        head=(group_head(found.groupings, found.by), name, f"{level} interval, joint"),
         beyond="beyond sampling error",
         within="not beyond sampling error",
         caption=caption,
@@ -134,7 +136,8 @@ def _short_name(group: MeasuredGroup) -> str:
     return " × ".join(group.where.values()) if len(group.where) > 1 else group.name
 
 
-def _head(groupings: Sequence[GroupingColumns], by: str | None) -> str:
+def group_head(groupings: Sequence[GroupingColumns], by: str | None) -> str:
+    """What the column of the groups is called."""
     return "group" if by is None or len(groupings) > 1 else by
 
 
@@ -197,7 +200,7 @@ def _rates(found: Measurement) -> Table:
         lines.append((group.name, group.n, cells))
     note = "In bold: beyond sampling error." if any(rate.direction for rate in rates) else ""
     shown = {key: column for key, column in columns.items() if column is not None}
-    by = _head(found.groupings, found.by)
+    by = group_head(found.groupings, found.by)
     return per_group(by, shown, lines, "Predicted and observed per group, worst first", note)
 
 
@@ -219,7 +222,7 @@ def _metrics(found: Measurement) -> Table | None:
         cells: dict[Any, Cell] = {key_of_row(row): float(row.value) for row in group.rows}
         cells |= {("interval", key_of_row(row)): interval(row) for row in group.rows}
         lines.append((group.name, group.n, cells))
-    return per_group(_head(found.groupings, found.by), columns, lines, "Estimates per group") if columns else None
+    return per_group(group_head(found.groupings, found.by), columns, lines, "Estimates per group") if columns else None
 
 
 def key_of_row(row: Estimate) -> tuple[str, str]:
@@ -235,7 +238,7 @@ def bounded_groups(found: Bounds, table: Table) -> list[Block]:
     if len(ordered) > len(rows):
         said.append(f"The picture has {len(rows)} of {len(ordered):,} groups, the table has all.")
     axis = around([end for row in rows for end in (row.low, row.high)], 0.0, f"{found.interval.name}, both sides")
-    head = (_head(found.groupings, found.by), "between")
+    head = (group_head(found.groupings, found.by), "between")
     drawn = forest("Groups", rows, axis, 0.0, head=head, beyond="not calibrated", within="may be calibrated")
     return [*([Text(" ".join(said))] if said else []), Figures([drawn]), table]
 

@@ -42,7 +42,7 @@ from certcal.report.names import (
 from certcal.report.numbers import INTERVALS, bins_text, interval, number, p_value
 from certcal.report.reliability import reliability_chart
 from certcal.report.views.bounds import bound_blocks, bound_claim, claims_in_full
-from certcal.report.views.groups import group_charts, key_of_row, measured_groups
+from certcal.report.views.groups import group_charts, group_head, key_of_row, measured_groups
 from certcal.verbs.measure import bound_method
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _group_bounds(found: Measurement) -> Table | None:
         f"Bounds of one kind hold together for all {len(lines):,} groups, except with probability at most {level}: "
         f"each fails with probability at most {share}."
     )
-    return per_group(found.by, columns, lines, "Bounds per group", note)
+    return per_group(group_head(found.groupings, found.by), columns, lines, "Bounds per group", note)
 
 
 def _notes_of_measurement(found: Measurement) -> list[str]:
