@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import pickle
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -251,16 +252,15 @@ def test_an_interval_is_said_to_show_resampling_and_promises_no_level_in_the_sen
 def test_bounds_and_certificates_print_their_value_rounded_outward(value, side):
     relation = "at most" if side == "upper" else "at least"
     for claim in (a_bound(value, side), a_certificate(value, side)):
-        assert f"is {relation} {round_outward(value, side)} " in claim.sentence
+        assert re.search(rf"is {relation} {re.escape(round_outward(value, side))}[: ]", claim.sentence)
         assert claim.to_dict()["text"] == claim.text == round_outward(value, side)
 
 
 @given(probabilities)
 def test_a_bound_never_claims_more_probability_than_it_has(delta):
-    text = a_bound(delta=delta).sentence.partition("with probability at least ")[2].split()[0]
-    assert not text.endswith(".")
-    assert 0 <= Decimal(text) < 1
-    assert Fraction(text) <= 1 - Fraction(repr(delta))
+    text = a_bound(delta=delta).sentence.partition(": ")[2].partition("% sure")[0]
+    assert 0 <= Decimal(text) < 100
+    assert Fraction(text) <= 100 * (1 - Fraction(repr(delta))) or delta < 1e-12
 
 
 @given(st.floats(0.5, 1, exclude_min=True, exclude_max=True))
@@ -272,10 +272,10 @@ def test_the_level_of_an_interval_is_never_rounded_up(level):
 
 @pytest.mark.parametrize(
     ("delta", "text"),
-    [(0.05, "0.95"), (0.5, "0.5"), (0.1, "0.9"), (0.001, "0.999"), (1e-6, "0.999999"), (0.0512, "0.948")],
+    [(0.05, "95%"), (0.5, "50%"), (0.1, "90%"), (0.001, "99.9%"), (1e-6, "99.9999%"), (0.0512, "94.88%")],
 )
 def test_levels_are_printed_as_people_write_them_and_rounded_down(delta, text):
-    assert f"with probability at least {text} over the draw of 1000 samples" in a_bound(delta=delta).sentence
+    assert f": {text} sure, for samples drawn like these 1,000." in a_bound(delta=delta).sentence
 
 
 def test_a_bound_lists_its_assumptions_and_terms():
@@ -296,10 +296,10 @@ def test_a_certificate_prints_its_radius_rounded_down_and_its_alpha_rounded_up(r
     printed = Fraction(words.partition("norm up to ")[2].split(",")[0])
     assert printed <= Fraction(repr(radius))
     assert printed >= Fraction(radius) * (1 - Fraction(1, 10**5))
-    alpha = Fraction(words.partition("except with probability at most ")[2].removesuffix("."))
-    spent = certificate.ledger.spent
+    sure = Fraction(words.rpartition(", ")[2].removesuffix("% sure."))
+    alpha, spent = 1 - sure / 100, certificate.ledger.spent
     assert alpha >= Fraction(repr(spent))
-    assert alpha <= Fraction(spent) * (1 + Fraction(1, 10**5))
+    assert alpha <= Fraction(spent) * Fraction(112, 100)
 
 
 def test_a_claim_of_nothing_is_refused():

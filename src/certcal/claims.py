@@ -14,7 +14,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_FLOOR, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
 from typing import Any, NoReturn, cast
@@ -22,7 +22,7 @@ from typing import Any, NoReturn, cast
 from certcal._base.checks import InputError, choice
 from certcal._base.json import PlainValues
 from certcal._base.notebook import Card, CardTable, NotebookCard
-from certcal._base.rounding import SIDES, percent_text, round_outward, short_text
+from certcal._base.rounding import SIDES, percent_text, round_outward, short_text, sure_text
 from certcal._base.rounding import move_outward as move_outward
 
 # Assumed by every claim for which samples are split by their places: rows sorted by outcome are split in one fixed way,
@@ -162,7 +162,7 @@ class _OneSided(PlainValues, NotebookCard, ABC):
     def sentence(self) -> str:
         """What is claimed, and with which probability. What it assumes is in ``assumptions`` and in ``statement``."""
         relation = "at most" if self.side == "upper" else "at least"
-        return f"{self.name} is {relation} {self.text} {self._conditions}."
+        return f"{self.name} is {relation} {self.text}{self._conditions}."
 
     @property
     def statement(self) -> str:
@@ -319,7 +319,7 @@ class Bound(_OneSided, kind="bound", keys="name value text side delta n assumpti
     --------
     >>> bound = Bound("ece", 0.08121, "upper", 0.05, 1000, ("samples are independent",), {"deviation": 0.04})
     >>> print(bound)
-    ece is at most 0.0813 with probability at least 0.95 over the draw of 1000 samples.
+    ece is at most 0.0813: 95% sure, for samples drawn like these 1,000.
     Assumptions:
     - samples are independent
     """
@@ -343,7 +343,7 @@ class Bound(_OneSided, kind="bound", keys="name value text side delta n assumpti
 
     @property
     def _conditions(self) -> str:
-        return _with_probability(self.delta, self.n)
+        return f": {like_these(self.delta, self.n)}"
 
     @property
     def _tables(self) -> Sequence[CardTable]:
@@ -365,7 +365,7 @@ class TwoSidedBound(
     >>> lower = Bound("ece", 0.02135, "lower", 0.025, 1000, ("samples are independent",))
     >>> pair = TwoSidedBound(lower, Bound("ece", 0.0638, "upper", 0.025, 1000, ("samples are independent",)))
     >>> print(pair)
-    ece is between 0.0213 and 0.0638 with probability at least 0.95 over the draw of 1000 samples.
+    ece is between 0.0213 and 0.0638: 95% sure, for samples drawn like these 1,000.
     Assumptions:
     - samples are independent
     """
@@ -414,9 +414,7 @@ class TwoSidedBound(
     @property
     def sentence(self) -> str:
         """What is claimed, and with which probability."""
-        return (
-            f"{self.name} is between {self.lower.text} and {self.upper.text} {_with_probability(self.delta, self.n)}."
-        )
+        return f"{self.name} is between {self.lower.text} and {self.upper.text}: {like_these(self.delta, self.n)}."
 
     @property
     def statement(self) -> str:
@@ -519,8 +517,8 @@ class Certificate(
     ...     ("noise is exactly Gaussian",),
     ... )
     >>> print(certificate.sentence)
-    calibration error is at most 0.2986 on these 500 samples under every perturbation of norm up to 0.5, except with probability at most 0.001.
-    """  # noqa: E501
+    calibration error is at most 0.2986 on these 500 samples under every perturbation of norm up to 0.5, 99.9% sure.
+    """
 
     name: str
     value: float
@@ -539,11 +537,9 @@ class Certificate(
 
     @property
     def _conditions(self) -> str:
-        radius, level = short_text(self.radius, "lower"), short_text(self.ledger.spent, "upper")
-        return (
-            f"on {these_samples(self.n)} under every perturbation of norm up to {radius}, "
-            f"except with probability at most {level}"
-        )
+        sure = f", {sure_text(self.ledger.spent)}" if self.ledger.spent else ""
+        radius = short_text(self.radius, "lower")
+        return f" on {these_samples(self.n)} under every perturbation of norm up to {radius}{sure}"
 
     @property
     def _tables(self) -> Sequence[CardTable]:
@@ -555,16 +551,6 @@ def _probability(value: float, name: str) -> None:
         raise InputError(f"{name} is {value}; pass a probability between 0 and 1")
 
 
-def _with_probability(delta: float, n: int) -> str:
-    """How often a bound holds."""
-    return f"with probability at least {_one_minus_text(delta)} over the draw of {n} sample{'' if n == 1 else 's'}"
-
-
-def _one_minus_text(delta: float) -> str:
-    """1 - delta as text, rounded down so that the claim is never too strong."""
-    if delta < 1e-12:
-        return "0.999999999999"
-    exact = Decimal(1) - Decimal(repr(delta))
-    places = max(2, 1 - math.floor(math.log10(delta)), 1 - math.floor(math.log10(exact)))
-    text = f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR):f}"
-    return text.rstrip("0").rstrip(".")
+def like_these(delta: float, n: int) -> str:
+    """How sure a bound is, and of which samples."""
+    return f"{sure_text(delta)}, for samples drawn like {'this one' if n == 1 else f'these {n:,}'}"

@@ -476,8 +476,9 @@ def test_unusable_options_are_named(options: dict[str, object], message: str) ->
 def test_the_claim_in_words() -> None:
     bound = bounded_variation(np.full(1000, 0.5), np.arange(1000) % 2, variation=1.25)
     assert bound.statement == (
-        f"calibration error is at most {bound.text} with probability at least 0.95 over the draw of 1000 samples. "
+        f"calibration error is at most {bound.text}: 95% sure, for samples drawn like these 1,000. "
         "Assumptions: samples are independent draws from the population; they were not used to train, choose or "
-        "recalibrate the classifier; the share of outcomes 1 as a function of the score varies by at most 1.25. "
+        "recalibrate the classifier; higher scores never mean lower risk, or their ups and downs add up "
+        "to at most 1.25. "
         "Settings: variation=1.25, buckets=1."
     )

@@ -143,8 +143,8 @@ def test_both_sides_are_the_bounds_at_half_the_level() -> None:
     assert found.settings == {"bins": 10, "closed": "right", "seed": 3}
     assert found.text == f"{found.lower.text} to {found.upper.text}"
     assert found.sentence == (
-        f"binned calibration error of the population is between {found.lower.text} and {found.upper.text} "
-        "with probability at least 0.98 over the draw of 2000 samples."
+        f"binned calibration error of the population is between {found.lower.text} and {found.upper.text}: "
+        "98% sure, for samples drawn like these 2,000."
     )
     assert found.to_dict()["assumptions"] == list(found.lower.assumptions)
 

@@ -55,16 +55,16 @@ def test_each_bound_is_shown_with_its_terms_and_its_assumptions(certcal_command,
         for term, value in found.terms.items():
             assert f"{term} {minus(round_outward(value, found.side))}" in flat(ran.out)
         assert all(each in flat(ran.out) for each in found.assumptions)
-    assert "the best of these 6 fails with up to 6 times that probability" in flat(ran.out)
+    assert "the best of these 6 may be wrong 6 times as often" in flat(ran.out)
     assert max(map(len, ran.out.splitlines())) <= 80
     full = flat(certcal_command("bound", scores, "--explain").out)
     assert bounds.binned(z, c).sentence in full
 
 
-def test_a_level_is_printed_rounded_up(certcal_command, scores):
+def test_a_level_is_printed_rounded_down(certcal_command, scores):
     ran = certcal_command("bound", scores, "--delta", "0.05000004")
-    assert "Each bound fails with probability at most 0.0500001" in flat(ran.out)
-    assert "Fails with probability at most 0.0500001 over the draw" in flat(ran.out)
+    assert "Each bound is 94.99% sure" in flat(ran.out)
+    assert "94.99% sure, for samples drawn like these" in flat(ran.out)
 
 
 def test_every_sentence_about_perturbed_scores_says_so_by_itself(certcal_command, scores):

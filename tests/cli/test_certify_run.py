@@ -58,7 +58,7 @@ def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_
     claim = pooled_claim(open_run(run).counts(), 0.125, 0.01)
     out = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01").out)
     assert f"At radius 0.125, the calibration error of the smoothed classifier is at most {claim.text} on the" in out
-    assert "Fails with probability at most 0.01 over the noise." in out
+    assert "99% sure, over the noise." in out
     assert "noise draws are independent and exactly Gaussian" in out
     assert claim.sentence[1:] in flat(
         certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--explain").out
@@ -73,7 +73,7 @@ def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_
 @pytest.mark.parametrize("how", [(), ("--familywise",)])
 def test_levels_are_printed_rounded_up(certcal_command, run, how):
     shown = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.00100000049", *how).out)
-    assert "probability at most 0.00100001 over the noise" in shown
+    assert "99.89% sure, over the noise" in shown
     assert "alpha 0.00100001 " in shown
     assert "0.001 " not in shown
 

@@ -107,7 +107,7 @@ def test_what_is_claimed_of_the_network_is_what_its_run_says(told):
     for result in told.document["results"]:
         assert result["claim"]["text"] == pooled_claim(open_run(told.folder / "run").counts(), result["radius"]).text
     assert told.document["headline"]["text"] in told.words
-    assert "Fails with probability at most 0.001 over the noise" in told.words
+    assert "99.9% sure, over the noise" in told.words
 
 
 def test_the_page_has_the_numbers_the_command_and_the_images(told):

@@ -205,7 +205,7 @@ def test_a_run_is_certified_at_half_of_sigma_and_claims_count_failing_certificat
     assert (ran.code, ran.err) == (0, "")
     text = flat(ran.out)
     assert "within radius 0.25 on" in text
-    assert "Fails with probability at most 0.001 over the noise." in text
+    assert "99.9% sure, over the noise." in text
     document = json.loads(certcal_command("recalibrate", "fit", run, "--tradeoffs", "0", "--json").out)
     assert "recalibration=CertifiedIsotonic(tradeoff=0.5)" in document["claims"][0]
     together = certcal_command("recalibrate", "fit", run, "--familywise", "--kind", "cdf")

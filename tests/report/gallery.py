@@ -75,7 +75,7 @@ def gallery(more: str = "", *, outcome: str = "met") -> Report:
                 f"Certificate{more}",
                 f"The certified calibration error is at most 0.0813 within radius 0.25.{more}",
                 f"at most 0.0813{more}",
-                f"Fails with probability at most 0.001 over the noise.{more}",
+                f"99.9% sure, over the noise.{more}",
                 tuple(f"{each}{more}" for each in ("samples are independent", "the noise is Gaussian", "α is split")),
                 {f"bins{more}": f"15{more}", f"sigma{more}": f"0.25{more}"},
                 _terms(more),

@@ -59,7 +59,7 @@ def test_the_claim_comes_first_and_the_population_after_it(found: Certification,
         f"At radius 0.3, the calibration error of the smoothed classifier is at most {one.claim.text} on the "
         f"{one.claim.n} certified samples."
     )
-    assert (claim.kind, claim.probability) == ("Certificate", "Fails with probability at most 0.001 over the noise.")
+    assert (claim.kind, claim.probability) == ("Certificate", "99.9% sure, over the noise.")
     assert claim.assumptions == one.claim.assumptions
     (numbers,) = part(report, "Key numbers")
     assert isinstance(numbers, KeyNumbers)
@@ -68,7 +68,7 @@ def test_the_claim_comes_first_and_the_population_after_it(found: Certification,
     assert texts["calibration error"] == one.claim.text
     bound = part(report, "Bound for the population")[0]
     assert bound.value == f"at most {one.population.text}"
-    assert bound.probability.startswith("Fails with probability at most 0.05 over the draw of")
+    assert bound.probability.startswith("95% sure, for samples drawn like these ")
     shown = [each.title for each in report.sections if not each.folded]
     assert shown == [*FIRST, "Most influential samples", "Bound for the population"]
 

@@ -119,10 +119,10 @@ def test_bounds_beside_each_other_warn_of_choosing():
     z = np.linspace(0, 1, 50)
     table = {"confidence": z, "correct": z > 0.4}
     notes = " ".join(certcal.measure(table, bounds=True).report().notes)
-    assert "Each bound fails with probability at most 0.05 on its own: choose one before looking." in notes
+    assert "Each bound is 95% sure on its own: choose one before looking." in notes
     assert "Metrics are estimates from these samples" in notes
     changed = certcal.compare(certcal.bound(table), certcal.bound(table, delta=0.01)).report().headline[0]
-    assert changed.probability.startswith("Each of the two fails with probability at most 0.05")
+    assert changed.probability.startswith("95% sure of each of the two, for samples drawn like its own.")
     assert changed.assumptions
 
 

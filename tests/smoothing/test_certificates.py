@@ -440,7 +440,7 @@ def test_a_claim_about_this_data_set_counts_failing_certificates_or_shares_alpha
     assert claim.settings["alpha per sample"] == 0.01
     assert "alpha per sample" not in family.settings
     assert "alpha per sample=0.01, failing certificates=" in claim.statement
-    assert "under every perturbation of norm up to 0.5, except with probability at most 0.001" in claim.sentence
+    assert "under every perturbation of norm up to 0.5, 99.9% sure" in claim.sentence
     assert claim.n == alone.n_certified
     assert alone.claim_of_intervals(samples="all").n == 200
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import confidences
-from certcal._base.rounding import round_outward, short_text
-from certcal.claims import Frozen, full_statement
+from certcal._base.rounding import round_outward, sure_text
+from certcal.claims import Frozen, full_statement, like_these
 from certcal.result import Result
 
 Floats = NDArray[np.float64]
@@ -131,14 +131,10 @@ class CalibrationBand(Result):
     @property
     def sentence(self) -> str:
         """What is claimed."""
-        drawn = f"the draw of {self.n} sample{'' if self.n == 1 else 's'}"
-        level = short_text(1 - self.delta, "lower")
         if self.contradicts:
-            return f"No {self.kind} calibration function fits {drawn} at level {level}: the band contradicts itself."
-        return (
-            f"the {self.kind} band holds the calibration function at every score at once with probability at least "
-            f"{level} over {drawn}."
-        )
+            return f"No {self.kind} calibration function fits: the band contradicts itself ({sure_text(self.delta)})."
+        sure = like_these(self.delta, self.n)
+        return f"the {self.kind} band holds the calibration function at every score at once: {sure}."
 
     @property
     def statement(self) -> str:

@@ -185,11 +185,8 @@ def _equal_mass(starts: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 def _assumptions(variation: float) -> tuple[str, ...]:
     limit = short_text(variation, "lower")
-    return (
-        INDEPENDENT,
-        NOT_USED_BEFORE,
-        f"the share of outcomes 1 as a function of the score varies by at most {limit}",
-    )
+    rise = "higher scores never mean lower risk, or their" if variation >= 1 else "the risk's"
+    return INDEPENDENT, NOT_USED_BEFORE, f"{rise} ups and downs add up to at most {limit}"
 
 
 def _published_terms(

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from certcal._base.checks import InputError
-from certcal._base.rounding import round_outward, short_text
+from certcal._base.rounding import round_outward, short_text, sure_text
 from certcal._base.text import capital
-from certcal.claims import Bound, Certificate, Estimate, TwoSidedBound, settings_texts
+from certcal.claims import Bound, Certificate, Estimate, TwoSidedBound, like_these, settings_texts
 from certcal.report.charts import Chart
 from certcal.report.numbers import between, brief, minus, number
 from certcal.report.provenance import Provenance
@@ -277,13 +277,11 @@ def relation_of(claim: Any) -> str:
 def probability_of(claim: Any) -> str:
     """How often a claim may fail, and over what."""
     if isinstance(claim, Bound | TwoSidedBound):
-        drawn = f"{claim.n:,} sample{'' if claim.n == 1 else 's'}"
-        return f"Fails with probability at most {short_text(claim.delta, 'upper')} over the draw of {drawn}."
+        return f"{like_these(claim.delta, claim.n)}."
     if isinstance(claim, Certificate):
-        level = short_text(claim.ledger.spent, "upper")
         if not claim.ledger.spent:
             return f"Nothing is random: {'it holds if its assumptions do' if claim.assumptions else 'it always holds'}."
-        return f"Fails with probability at most {level} over the noise."
+        return f"{sure_text(claim.ledger.spent)}, over the noise."
     if isinstance(claim, Estimate):
         return "An estimate from these samples, not a guarantee about others."
     reached = getattr(claim, "extreme", None) is not None and claim.lower_end in (None, claim.value)

@@ -8,10 +8,7 @@ from typing import Any
 from certcal.claims import Estimate, round_outward
 
 # What intervals say, and what they do not.
-INTERVALS = (
-    "They are for the values in the population that the samples are drawn from, at the same bins and bandwidths, near "
-    "zero as well. Their level is approximate; that of a bound is proven."
-)
+INTERVALS = "They are for the population that the samples are drawn from, at the same bins and bandwidths."
 _DIGITS = 4
 # Differences of sums that are equal but for rounding are smaller than this: they are shown as zero.
 _NOTHING = 1e-13

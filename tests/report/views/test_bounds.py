@@ -22,7 +22,7 @@ def test_the_headline_is_the_first_bound_and_the_section_has_all(found):
     (claim,) = made.headline
     first = next(iter(found.bounds.values()))
     assert claim.sentence == f"Calibration error is at most {first.text} in the population."
-    assert claim.probability == "Fails with probability at most 0.05 over the draw of 400 samples."
+    assert claim.probability == "95% sure, for samples drawn like these 400."
     assert claim.assumptions == tuple(first.assumptions)
     (section,) = made.sections
     table, figures, *claims = section.blocks
@@ -53,7 +53,7 @@ def test_terms_are_rounded_in_the_direction_of_the_bound(found):
 
 def test_notes_say_that_one_bound_is_to_be_chosen_before_looking(found):
     several = len(found.bounds) + 1
-    assert f"the best of these {several} fails with up to {several} times that probability" in found.report().notes[1]
+    assert f"the best of these {several} may be wrong {several} times as often" in found.report().notes[1]
 
 
 def test_perturbed_scores_are_said_to_be_perturbed():

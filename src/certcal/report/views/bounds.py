@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital
-from certcal.claims import Bound, TwoSidedBound, in_full, short_text
+from certcal.claims import Bound, TwoSidedBound, in_full, short_text, sure_text
 from certcal.report.charts import MOST_SERIES, Chart, Stack, covering
 from certcal.report.document import (
     Block,
@@ -69,8 +69,8 @@ def _notes_of_bounds(found: Bounds) -> list[str]:
     else:
         several = len(found.bounds) + 1
         notes.append(
-            f"Each bound fails with probability at most {level} on its own: choose one before looking, since the best "
-            f"of these {several} fails with up to {several} times that probability."
+            f"Each bound is {sure_text(found.conventions['delta'])} on its own: choose one before looking, since the "
+            f"best of these {several} may be wrong {several} times as often."
         )
         if groups:
             share = short_text(next(iter(found.groups[0].bounds.values())).delta, "upper")

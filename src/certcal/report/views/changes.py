@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital, counted
-from certcal.claims import Estimate, percent_text, short_text
+from certcal.claims import Estimate, percent_text, sure_text
 from certcal.report.charts import Chart, Panel, Points, covering, named_axis
 from certcal.report.document import (
     SIGNS,
@@ -177,8 +177,7 @@ def _headline_of_changes(found: ChangeComparison) -> Claim:
     sentence = f"{capital(name)} was {old} and is {new}: a difference of {_signed_value(row)}."
     if isinstance(row.old, Estimate) or isinstance(row.new, Estimate):
         return Claim(kind_of(row.new), sentence, _signed_value(row), difference_said(row))
-    level = short_text(max(row.old.delta, row.new.delta), "upper")
-    fails = f"Each of the two fails with probability at most {level} over the draw of its samples."
+    fails = f"{sure_text(max(row.old.delta, row.new.delta))} of each of the two, for samples drawn like its own."
     rests = tuple(dict.fromkeys((*assumptions_of(row.old), *assumptions_of(row.new))))
     return Claim(kind_of(row.new), sentence, _signed_value(row), f"{fails} {_LIMITS}", rests)
 

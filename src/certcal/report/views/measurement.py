@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._base.rounding import percent_text
+from certcal._base.rounding import percent_text, sure_text
 from certcal._base.text import capital
 from certcal.claims import Bound, Estimate, short_text
 from certcal.metrics import DEFAULT, row_names
@@ -206,8 +206,7 @@ def _notes_of_measurement(found: Measurement) -> list[str]:
         shown, every = len({row.name for row in found.rows}), len(row_names(found.task))
         said.append(f"{shown} of {every} metrics; asking for the metric 'all' gives every one.")
     if len(found.bounds) > 1:
-        level = short_text(given["delta"], "upper")
-        said.append(f"Each bound fails with probability at most {level} on its own: choose one before looking.")
+        said.append(f"Each bound is {sure_text(given['delta'])} on its own: choose one before looking.")
     if any(row.interval is not None for row in found.whole.rows):
         said.append(_intervals_note(given))
         said += found.interval_notes

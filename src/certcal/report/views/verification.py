@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from certcal._base.text import counted
-from certcal.claims import round_outward
+from certcal.claims import round_outward, sure_text
 from certcal.report.charts import Axis, Chart, Line, Panel, covering, radii_axis
 from certcal.report.document import (
     Cell,
@@ -170,8 +170,8 @@ def _method_notes(found: Verification) -> list[str]:
         f"Scores are bounded for the model itself, {found.about['model']}, by {found.about['method']}. "
         f"Each sample's box is split at most {counted(effort, 'time')}; a larger effort can only tighten the bounds.",
         "Intervals hold the model's own answer in its own arithmetic: bounds have room for what rounding can do.",
-        "The failure probability over noise is 0, for there is no noise. The bound for the population fails with "
-        f"probability at most {found.settings.delta:g} over the draw of the samples.",
+        "There is no noise that these numbers could depend on. The bound for the population is "
+        f"{sure_text(found.settings.delta)}, for samples drawn like these.",
     ]
     if found.settings.attack:
         said.append("The attack's inputs lie inside the boxes, and their scores are the model's own.")
