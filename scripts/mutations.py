@@ -1409,6 +1409,13 @@ MUTATIONS = (
         "tests/calibrators/test_judged.py::test_what_failing_certificates_may_cost_is_not_more_than_the_bound_pays",
     ),
     mutation(
+        "cross-fitting: maps see the samples that they are judged on",
+        "calibrators/_choice.py",
+        "fitted.append(fit(predictions.select(train)))",
+        "fitted.append(fit(predictions))",
+        "tests/calibrators/test_choice.py::test_every_row_is_judged_by_a_map_that_was_chosen_and_fitted_without_it",
+    ),
+    mutation(
         "Venn-Abers: the new sample counts half",
         "_kernels/venn_abers.py",
         "out[i] = (y[b] + outcome - y[a]) / (x[b] + 1 - x[a])",

@@ -162,6 +162,8 @@ def test_votes_of_a_forest_have_a_finite_log_loss_after_every_map_and_none():
     p = expit(rng.normal(0, 2, 800))
     given = Predictions.from_scores(rng.binomial(10, p) / 10, rng.random(800) < p)
     assert all(np.isfinite(each.nll) for each in choose(given).tried)
+    said = "Scores of 0 and 1 count as 0.05 and 0.95: votes, and not certainty."
+    assert said in recalibrate(given, method="platt").notes
     votes = softmax(rng.normal(size=(800, 3)), axis=1)
     shares = np.stack([rng.multinomial(10, row) for row in votes]) / 10
     labels = (votes.cumsum(axis=1) < rng.random(800)[:, None]).sum(axis=1).clip(0, 2)

@@ -140,6 +140,14 @@ def test_margins_count_as_logits_so_that_scaling_them_is_platt_s_own():
     assert np.isfinite(log_loss(Y3, forest.predict_proba(X3)))
 
 
+def test_margins_of_any_size_are_calibrated():
+    small, large = LinearSVC().fit(X[FIT], Y[FIT]), LinearSVC().fit(X[FIT], Y[FIT])
+    large.coef_, large.intercept_ = 1e4 * small.coef_, 1e4 * small.intercept_
+    one, other = (CalibratedModel(each, "platt", cv="prefit").fit(X[REST], Y[REST]) for each in (small, large))
+    assert (one.unit_, other.unit_ > 100) == (1, True)
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-4)  # ends are cut off
+
+
 def test_the_default_never_makes_the_log_loss_infinite_even_where_a_forest_is_certain():
     for x, y in ((X, Y), (X3, Y3)):
         model = CalibratedModel(RandomForestClassifier(3, random_state=0)).fit(x[FIT], y[FIT])

@@ -251,8 +251,8 @@ def _remedy_of_scale(array: NDArray[Any]) -> str:
     if most <= 100:
         return "if these are per cent, divide them by 100"
     return (
-        "if these are points, as of a scorecard, they are no probabilities: fit the outcome on them first, on other "
-        "data, such as with scikit-learn's LogisticRegression"
+        "if these are points, as of a scorecard, they are no probabilities: make them some first, with "
+        "certcal.calibrators.RealScores fitted to other data"
     )
 
 

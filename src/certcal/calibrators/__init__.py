@@ -24,7 +24,7 @@ from certcal.calibrators._choice import FOLDS, MapChoice, TriedMap, choose, cros
 from certcal.calibrators._files import FittedOn, Saved, load, save
 from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._judged import FrontPoint, JudgedAt, JudgedMap, front_of, gain_over, judge
-from certcal.calibrators._logistic import BetaCalibration, PlattScaling
+from certcal.calibrators._logistic import NEAREST, BetaCalibration, PlattScaling
 from certcal.calibrators._multiclass import OneVsRest, TopLabel
 from certcal.calibrators._perturbed import PerturbedModel, PerturbedScores
 from certcal.calibrators._predictions import METHODS as PREDICTION_METHODS
@@ -36,6 +36,7 @@ from certcal.calibrators._predictions import (
     takes_scores,
 )
 from certcal.calibrators._protocols import ConfidenceCalibrator, IntervalCalibrator, ScoreCalibrator
+from certcal.calibrators._real_scores import RealScores
 from certcal.calibrators._samples import CertifiedSamples, split_positions
 from certcal.calibrators._spline import QuadraticScaling, SplineScaling
 from certcal.calibrators._temperature import TemperatureScaling, fit_temperature
@@ -46,6 +47,7 @@ from certcal.calibrators.scores import ScoreMap
 __all__ = [
     "CERTIFIED_METHODS",
     "FOLDS",
+    "NEAREST",
     "PREDICTION_METHODS",
     "TRADEOFFS",
     "BetaCalibration",
@@ -74,6 +76,7 @@ __all__ = [
     "PerturbedScores",
     "PlattScaling",
     "QuadraticScaling",
+    "RealScores",
     "Saved",
     "ScoreCalibrator",
     "ScoreMap",

@@ -36,6 +36,7 @@ except ModuleNotFoundError as error:
 
 Floats = NDArray[np.float64]
 PREFIT = "prefit"
+_LARGEST = 16.0
 
 
 class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -68,6 +69,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     estimators_, calibrator_
         Fitted; one classifier per fold of an ensemble, else one.
+    unit_
+        What values of ``decision_function`` are divided by; 1 unless some are larger than 16.
     choice_
         What was compared, where the calibrator is "auto".
     classes_
@@ -142,6 +145,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             rows, raw = rows[order], raw[order]
             whole: Any = clone(self.estimator)
             self.estimators_ = list(found["estimator"]) if self.ensemble else [whole.fit(X, y, **options)]
+        # Log-odds beyond 16 all count as 16, so margins that are larger are divided by what brings them there.
+        self.unit_ = max(1.0, float(np.abs(raw).max()) / _LARGEST) if method == "decision_function" else 1.0
+        raw = raw / self.unit_
         calibrator = self._calibrator_to_fit()
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
         samples = self._read_scores(raw, method, calibrator, codes[rows], weight)
@@ -161,7 +167,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         method = self._response()
 
         def calibrated(estimator: Any) -> Floats:
-            raw = self._raw_scores(estimator, method, X)
+            raw = self._raw_scores(estimator, method, X) / self.unit_
             scores = self._read_scores(raw, method, self.calibrator_, np.zeros(len(raw), np.int64), None)
             found = mapped(self.calibrator_, scores)
             return np.stack([1 - found, found], axis=1) if found.ndim == 1 else found

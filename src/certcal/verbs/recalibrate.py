@@ -29,6 +29,7 @@ from certcal._base.signature import SEED, Option, Range, Takes, defaults_of, gat
 from certcal._base.text import counted
 from certcal.calibrators import (
     FOLDS,
+    NEAREST,
     Calibrator,
     FittedOn,
     MapChoice,
@@ -41,6 +42,7 @@ from certcal.calibrators import (
     split_positions,
     takes_scores,
 )
+from certcal.calibrators.scores import LEAST
 from certcal.claims import Frozen, in_full
 from certcal.data import (
     DataLike,
@@ -524,7 +526,11 @@ def _of_predictions(
     metrics = (*proper, *top, *slope, "ece", "accuracy", "auroc")
     told: Any = {"bins": settings.bins, "closed": settings.closed, "metrics": metrics, "seed": settings.seed}
     change = answers(*both, ("before recalibration", common["method"]), **told)
-    notes = [*split_notes(fit, rest, folded=folded), *(f"Assumed: {each}." for each in predictions.doubts)]
+    notes = [
+        *split_notes(fit, rest, folded=folded),
+        *_votes_note(fitted),
+        *(f"Assumed: {each}." for each in predictions.doubts),
+    ]
     made = both[1].confidence if both[1].probabilities is None else both[1].probabilities
     certain, what = int(np.count_nonzero((made == 0) | (made == 1))), "score" if rest.task == "binary" else "confidence"
     if not all(math.isfinite(row.new.value) for row in change.rows if row.name in ("nll", "top_label_nll")):
@@ -542,6 +548,14 @@ def _of_predictions(
         choice=choice,
         fold_methods=tuple(each.method for each in made_by if each is not None),
     )
+
+
+def _votes_note(fitted: Any) -> list[str]:
+    """What scores of 0 and 1 count as, where the map pulls them in."""
+    nearest, floor = getattr(fitted, "nearest_", NEAREST), getattr(fitted, "floor_", LEAST)
+    if nearest > NEAREST:
+        return [f"Scores of 0 and 1 count as {nearest:.4g} and {1 - nearest:.4g}: votes, and not certainty."]
+    return [f"A probability of 0 counts as {floor:.4g}: no votes, and not certainty."] if floor > LEAST else []
 
 
 def fitted_to_all(fitted: Any, common: dict[str, Any]) -> Recalibration:
