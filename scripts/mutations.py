@@ -1140,6 +1140,13 @@ MUTATIONS = (
         "tests/bounds/test_difference.py::test_the_ends_are_where_the_least_capital_reaches_two_over_delta",
     ),
     mutation(
+        "changes: sentences are shown beyond the level of the answer",
+        "verbs/changed_answers.py",
+        "_FAILURE, _ROOM = 0.05, 1e-9",
+        "_FAILURE, _ROOM = 0.15, 1e-9",
+        "tests/verbs/test_changes.py::test_sentences_are_shown_while_their_failures_add_up_to_the_level",
+    ),
+    mutation(
         "changes: a bin whose sign is unclear has the sign that is seen",
         "metrics/differences.py",
         "np.sign(other[places])[np.searchsorted((places[1:] + places[:-1]) / 2, np.arange(size))]",

@@ -90,6 +90,7 @@ CASES = (
     Case("report-run", f"report run --radius 0.1,0.2 --data points.npz {PAGE}", ("csv",)),
     Case("report-runs", f"report run run-small {PAGE}", ("json", "csv")),
     Case("report-families", f"report linear=run other=other {PAGE}", ("csv",)),
+    Case("compare-scores", "compare two-scores.csv --score old,new --outcome won --metric all --bounds --no-diagram"),
     # Robustness.
     Case("compare-runs", "compare run run-small --radius 0,0.25,0.5"),
     Case("compare-logs", "compare a.tsv b.tsv --sigma 0.25 --sigma 1 -n 1000 --radius 0,0.5"),

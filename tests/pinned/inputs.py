@@ -58,6 +58,13 @@ def _scores(path: Path) -> None:
     _csv(path, "score,outcome", zip(score, (rng.random(N) < score**1.5).astype(int), strict=True))
 
 
+def _two_scores(path: Path) -> None:
+    rng = np.random.default_rng(11)
+    score = rng.random(N).round(3)
+    old = (score**1.4).round(3)
+    _csv(path, "old,new,won", zip(old, score, (rng.random(N) < score).astype(int), strict=True))
+
+
 def _all_classes(seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     logits = 3 * rng.normal(size=(N, 3))
@@ -234,6 +241,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "confidences.csv": _confidences,
     "labels.csv": _labels,
     "scores.csv": _scores,
+    "two-scores.csv": _two_scores,
     "probabilities.csv": _probabilities,
     "logits.npz": _logits,
     "one-radius.csv": _one_radius,

@@ -348,7 +348,7 @@ def test_two_measurements_stand_side_by_side_with_their_differences() -> None:
     assert "without an interval" in words_of(found.report())
     assert "rows are not paired: measurements hold none, so compare the tables themselves" in words_of(found.report())
     assert json.loads(found.to_json())["pairing"]["by"] is None
-    assert found.to_pandas().shape == (len(old.rows), 9)
+    assert found.to_pandas().shape == (len(old.rows), 10)
     assert json.loads(found.to_json())["rows"][0]["interval"] is None
 
 
@@ -365,7 +365,7 @@ def test_differences_that_are_sure_stand_out_and_one_interval_alone_says_nothing
     )
     table = next(block for block in found.report().sections[0].blocks if isinstance(block, Table))
     rows = [row for row in table.rows if not isinstance(row, Heading)]
-    assert [isinstance(row[-2], Strong) for row in rows] == [False, True]  # accuracy stands first
+    assert [isinstance(row[-3], Strong) for row in rows] == [False, True]  # accuracy stands first
     plain = certcal.measure(NEW, metrics=["mean_confidence"], bootstrap=0)
     assert [row.changed for row in certcal.compare(old, plain).rows] == [None]
     assert certcal.compare(old, plain).unmatched == ("accuracy",)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import certcal
 from certcal import InputError, Predictions
+from certcal.claims import Estimate, Interval
 
 RNG = np.random.default_rng(11)
 N = 600
@@ -190,3 +193,115 @@ def test_samples_that_moved_to_another_group_are_not_paired_within_it():
         sides = [np.square(z - Y)[where == group] for z, where in ((OLD["score"], SITE), (NEW["score"], moved))]
         assert (row.old.value, row.new.value) == pytest.approx([side.mean() for side in sides])
         assert row.interval.method == "unpaired mean"
+
+
+def kinds(found):
+    return [(each.kind, each.data.get("quantity")) for each in found.answer]
+
+
+def test_the_answer_says_which_is_better_by_the_log_loss_then_calibration_then_what_to_do():
+    better = certcal.compare(OLD, NEW, metrics="auroc")
+    assert kinds(better) == [("shown", "nll"), ("shown", "ece"), ("seen", "calibration_slope"), ("next", None)]
+    first = better.answer[0]
+    assert first.text.startswith("new is better than old: the log loss falls from 0.")
+    assert (better.headline.verdict, first.data["interval"]) == (
+        "better",
+        [*vars(better.headline.interval).values()][:2],
+    )
+    assert better.answer[3].command.startswith("certcal.measure(")
+    worse = certcal.compare(NEW, OLD)
+    assert worse.answer[0].text.startswith("new is worse than old: the log loss rises from 0.")
+    assert worse.answer[3].text == "Keep old."
+    assert "Worse: log loss was" in str(worse)
+    nearly = certcal.compare(NEW, {**NEW, "score": np.clip(Z + 0.01 * np.sin(9 * Z), 0.01, 0.99)})
+    assert [kind for kind, _ in kinds(nearly)] == ["seen", "seen", "seen", "next"]
+    assert nearly.answer[0].text.startswith("Which is better is unclear: the log loss ")
+    needed, row = nearly.answer[3].data["rows"], nearly.headline
+    half = (row.interval.upper - row.interval.lower) / 2
+    assert needed == pytest.approx(N * (half / row.difference) ** 2, rel=0.1)
+    certain = certcal.compare(NEW, {**NEW, "score": np.where((Y == 0) & (Z < 0.3), 0.0, Z)})
+    assert certain.headline.name == "brier_score"
+    assert (
+        "the Brier score, which stands for a log loss that scores of exactly 0 or 1 leave open"
+        in certain.answer[0].text
+    )
+
+
+def test_other_samples_are_compared_by_their_calibration_and_say_nothing_of_the_model():
+    month = {"score": np.repeat(Z, 3), "outcome": np.repeat(Y, 3)}
+    found = certcal.compare({**month, "score": month["score"] ** 3}, month, pair="none")
+    assert kinds(found)[:2] == [("shown", "ece"), ("shown", "observed_expected_ratio")]
+    assert "The calibration error in 15 bins falls from" in found.answer[0].text
+    assert "rows that are not the same samples may be harder" in found.answer.unsaid[0]
+    assert found.headline.name == "ece"
+
+
+def test_sentences_are_shown_while_their_failures_add_up_to_the_level():
+    sides = [certcal.measure({"score": np.repeat(z, 20), "outcome": np.repeat(Y, 20)}) for z in (Z**3, Z)]
+    found = certcal.compare(*sides)  # each interval errs to one side with 5 %
+    assert [row.verdict for row in found.judged] == ["better", "better", "better"]
+    assert kinds(found)[:3] == [("shown", "ece"), ("seen", "observed_expected_ratio"), ("seen", "calibration_slope")]
+    assert found.answer.level == 0.95
+
+
+def test_equal_models_are_seldom_told_apart():
+    told, rng = 0, np.random.default_rng(3)
+    for _ in range(40):
+        x, y = rng.normal(size=(2, 400))
+        outcome = (rng.random(400) < 1 / (1 + np.exp(-x - y))).astype(int)
+        scores = {"a": 1 / (1 + np.exp(-0.85 * x)), "b": 1 / (1 + np.exp(-0.85 * y)), "y": outcome}
+        found = certcal.compare(scores, score=["a", "b"], outcome="y", metrics="auroc")
+        told += any(each.kind == "shown" for each in found.answer)
+    assert told <= 5
+
+
+def test_every_metric_knows_its_ideal_and_tests_are_not_subtracted():
+    found = certcal.compare(OLD, NEW, metrics="all")
+    words = {row.name: row.verdict for row in found.rows}
+    assert (words["ece"], words["nll"], words["observed_expected_ratio"], words["auroc"]) == ("better",) * 3 + (
+        "unclear",
+    )
+    assert words["base_rate"] is words["mean_score"] is words["spiegelhalter_z"] is None
+    back = {row.name: row.verdict for row in certcal.compare(NEW, OLD, metrics="all").rows}
+    assert (back["ece"], back["observed_expected_ratio"]) == ("worse", "worse")
+    test = found["spiegelhalter_z"]
+    assert (test.difference, test.interval) == (pytest.approx(math.nan, nan_ok=True), None)
+    assert "difference_spiegelhalter_z" not in {claim.name for claim in found.claims()}
+    (row,) = (row for row in json.loads(found.to_json())["rows"] if row["name"] == "spiegelhalter_p")
+    assert (row["difference"], row["old"]["value"] < 0.001) == (None, True)
+    slope = replace(found["calibration_slope"], old=estimate(0.5, 0.4, 0.6), new=estimate(1.2, 1.1, 1.3))
+    assert (slope.verdict, slope.gain.lower) == ("better", pytest.approx(0.1))
+    assert replace(slope, new=estimate(1.2, 0.9, 1.45)).verdict == "unclear"
+    assert replace(slope, new=estimate(1.8, 1.7, 1.9)).verdict == "worse"
+
+
+def estimate(value, lower, upper):
+    return Estimate("calibration_slope", value, 9, {}, Interval(lower, upper, 0.975, "x"))
+
+
+def test_two_scores_of_one_table_are_compared_row_by_row(tmp_path, monkeypatch, capsys):
+    from certcal.cli import cli
+    from certcal.cli.errors import run
+
+    table = {"v1": OLD["score"].round(4), "v2": NEW["score"].round(4), "won": Y}
+    found = certcal.compare(table, score=["v1", "v2"], outcome="won", metrics=SOME)
+    apart = certcal.compare(
+        *({"score": table[name], "outcome": Y} for name in ("v1", "v2")), metrics=SOME, pair="order"
+    )
+    assert numbers(found) == numbers(apart)
+    assert (found.old.source, found.new.source, found.pairing.by) == ("v1", "v2", "row")
+    monkeypatch.chdir(tmp_path)
+    gaps = [f"{a},{'' if i % 50 == 0 else b},{y}" for i, (a, b, y) in enumerate(zip(*table.values(), strict=True))]
+    (tmp_path / "both.csv").write_text("\n".join(["v1,v2,won", *gaps]) + "\n")
+    asked = ["compare", "both.csv", "--outcome", "won", "--missing", "drop", "--metric", "ece", "--json"]
+    assert run(cli, [*asked, "--score", "v1", "--score", "v2"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["n"], document["pairing"]["only_old"], document["pairing"]["only_new"]) == (N - 12, 12, 0)
+    assert document["answer"][-1]["command"] == "certcal measure both.csv --score v2 --outcome won"
+    assert run(cli, [*asked, "--score", "v1,v2"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == document["rows"]
+    renamed = certcal.compare({**OLD, "s": Z}, {**NEW, "t": Z}, score=["s", "t"], metrics="ece")
+    assert renamed["ece"].difference == 0
+    for scores, text in (("v1", "1 column cannot be compared"), ("v1,v1", "it is twice the same column")):
+        assert run(cli, [*asked, "--score", scores]) == 2
+        assert text in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -12,7 +12,7 @@ from certcal._base.checks import InputError
 from certcal._base.signature import Spec, check_setting, defaults_of, specs_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, is_given, output_options
-from certcal.cli.options import Typed, option, prediction_column_options, verb_options
+from certcal.cli.options import Typed, compare_column_options, option, verb_options
 from certcal.data import OPTIONS
 from certcal.result import Result
 from certcal.verbs.changes import compare_tables
@@ -47,6 +47,7 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     examples=(
         ("certcal compare old.csv new.csv", "two tables of predictions, old and new"),
         ("certcal compare old.csv new.csv --key id --by segment -o change.html", "row by row, per segment, as a page"),
+        ("certcal compare table.csv --score old,new", "two columns of scores of one table"),
         ("certcal compare old.csv new.csv --require 'difference ece <= 0.01'", "pass or fail: exit code 1 when worse"),
         ("certcal compare small-noise large-noise", "two runs"),
         ("certcal compare a.tsv b.tsv --sigma 0.25 --sigma 0.5 -n 100000", "two published logs"),
@@ -64,7 +65,7 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     _TABLES, "--key", metavar="COLUMN", help="Column that says which sample a row is. Default: id, if it is unique."
 )
 @verb_options(compare_tables, _TABLES, explained_by=verb)
-@prediction_column_options
+@compare_column_options
 @verb_options(compare_runs, _COMPARING, only=("radii", "alpha"), explained_by=verb)
 @option(
     _COMPARING,
@@ -80,8 +81,9 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
 def compare(sources: tuple[str, ...], output: Output, **options: Any) -> None:
     """Compare two tables of predictions, or the certified robustness of runs and published logs.
 
-    Tables are the old and the new one, as 'certcal measure' takes them. Rows of the same key are the same sample.
-    Reports old, new and the difference of each metric with an interval, per group if asked.
+    Tables are the old and the new one, as 'certcal measure' takes them; or one, with two --score. Rows of the same
+    key are the same sample. Says better, worse or unclear by a proper score, and reports old, new and the difference
+    of each metric with an interval, per group if asked.
 
     A run is a folder that 'certcal sample' made, or a log with the columns idx, label, predict, radius and
     correct. Reports certified accuracy at each radius and the best over all runs, the average certified radius with
@@ -97,13 +99,15 @@ def compare(sources: tuple[str, ...], output: Output, **options: Any) -> None:
     named: dict[str, list[str]] = {}
     for name, path in families or ():
         named.setdefault(name, []).append(path)
-    of_tables = families is None and are_tables(sources)
+    if len(sources) == 1 and isinstance(options["score"], str):
+        options["score"] = options["score"].split(",")
+    of_tables = families is None and (are_tables(sources) or (len(sources) == 1 and options["score"] is not None))
     _refuse_stray(of_tables)
     chosen = {name: options[name] for name in (_OF_TABLES if of_tables else _OF_RUNS)}
     if of_tables:
         chosen["metrics"] = output.with_required(chosen["metrics"])
     given: list[Any] = [named] if named else list(sources)
-    found: Result = verb(*given, **chosen)
+    found: Result = cast("Any", verb)(*given, **chosen)
     output.emit(found)
 
 

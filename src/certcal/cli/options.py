@@ -282,9 +282,9 @@ _ROLE_OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def column_options(
-    *roles: str, by: str | None = None, texts: Mapping[str, str] | None = None
+    *roles: str, by: str | None = None, texts: Mapping[str, str] | None = None, several: Collection[str] = ("by",)
 ) -> Callable[[Decorated], Decorated]:
-    """Options that name columns of a table."""
+    """Options that name columns of a table; of some roles several."""
     phrases = {role: (texts or {}).get(role, ROLES[role.removesuffix("_column")].help) for role in roles}
     if by is not None:
         phrases["by"] = f"Also {by.lower()} each group of this column, or of a crossing (product*channel); repeatable."
@@ -295,7 +295,7 @@ def column_options(
                 f"--{role.replace('_', '-')}",
                 help=text,
                 **_ROLE_OPTIONS.get(role, {"metavar": "COLUMN", "shell_complete": complete_columns}),
-                **({"multiple": True, "callback": _one_or_several} if role == "by" else {}),
+                **({"multiple": True, "callback": _one_or_several} if role in several else {}),
             )
             for role, text in phrases.items()
         )
@@ -329,6 +329,13 @@ DATA = (
     "labels, or module:name of a data set."
 )
 prediction_column_options = column_options(*_PREDICTED, "weight", by="Measure")
+compare_column_options = column_options(
+    *_PREDICTED,
+    "weight",
+    by="Compare",
+    several=("by", "score"),
+    texts={"score": f"{ROLES['score'].help.rstrip('.')}; two, OLD,NEW or one each, compare two columns of one table."},
+)
 bound_column_options = column_options(*_PREDICTED, "weight", by="Bound")
 
 

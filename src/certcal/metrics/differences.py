@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._base.checks import InputError
 from certcal.binning import bin_indices, equal_width_edges, mass_edges
 from certcal.claims import Estimate, Interval
 from certcal.metrics._intervals import deviation, quantile
@@ -120,6 +121,30 @@ def difference_interval(
     return Interval(middle - margin, middle + margin, level, PAIRED if paired else UNPAIRED)
 
 
+def metric_change(
+    name: str,
+    before: Predictions,
+    after: Predictions,
+    level: float = 0.95,
+    *,
+    paired: bool,
+    bins: int = 15,
+    closed: str = "left",
+) -> tuple[Estimate, Estimate, Interval | None]:
+    """A metric before and after, with an interval for the new value minus the old one.
+
+    Parameters
+    ----------
+    name, bins, closed
+        Of the metric's row, and its settings if it has bins.
+    before, after, level, paired
+        As for :func:`difference_interval`.
+    """
+    asked: Any = {"metrics": [name], "bins": bins, "closed": closed, "bootstrap": 1000, "level": joint_level(level)}
+    old, new = (measure(each, **asked).rows[0] for each in (before, after))
+    return old, new, difference_interval(old, new, before, after, level, paired=paired)
+
+
 def score_change(
     before: Predictions, after: Predictions, level: float = 0.95, *, paired: bool
 ) -> tuple[Estimate, Estimate, Interval]:
@@ -128,15 +153,16 @@ def score_change(
     The log loss, or the Brier score where the log loss is infinite or one more sample could make it so (a score of
     exactly 0 or 1). What the interval claims: :func:`difference_interval`.
     """
-    names = tuple(f"top_label_{name}" if after.task == "top-label" else name for name in ("nll", "brier_score"))
-    sides = [measure(each, metrics=names, bootstrap=1000, level=joint_level(level)) for each in (before, after)]
-    old, new = (side[names[0]] for side in sides)
-    found = difference_interval(old, new, before, after, level, paired=paired)
-    if found is None or not math.isfinite(found.lower + found.upper):
-        old, new = (side[names[1]] for side in sides)
-        found = difference_interval(old, new, before, after, level, paired=paired)
-    assert found is not None
-    return old, new, found
+    for name in proper_scores(after.task):
+        old, new, found = metric_change(name, before, after, level, paired=paired)
+        if found is not None and math.isfinite(found.lower + found.upper):
+            return old, new, found
+    raise InputError("a proper score needs samples whose weights are not all 0")
+
+
+def proper_scores(task: str) -> tuple[str, str]:
+    """Names of the rows that say which of two sets of predictions is better, the log loss first."""
+    return ("top_label_nll", "top_label_brier_score") if task == "top-label" else ("nll", "brier_score")
 
 
 def paired_ece_interval(

@@ -138,8 +138,8 @@ class MetricEntry:
     instead of probabilities where there are some."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further options of the row."""
-    better: Literal["lower", "higher", "neither"] = "lower"
-    """Which values are better."""
+    better: Literal["lower", "higher", "neither"] | float = "lower"
+    """Which values are better; a number is the ideal, and nearer is better."""
     short: str = ""
     """What it is called, how it is computed in a sentence, and a short label for narrow tables."""
     headline: int = 0
@@ -548,7 +548,7 @@ _ENTRIES = (
         _RISKS,
         1,
         OfPart(binary.OutcomeRegression, lambda fit: fit.line[1]),
-        better="neither",
+        better=1.0,
         tasks=("binary",),
         interval=binary.SLOPE,
     ),
@@ -561,7 +561,7 @@ _ENTRIES = (
         _RISKS,
         2,
         OfPart(binary.OutcomeRegression, attrgetter("shift")),
-        better="neither",
+        better=0.0,
         tasks=("binary",),
         interval=binary.INTERCEPT,
     ),
@@ -573,7 +573,7 @@ _ENTRIES = (
         _RISKS,
         3,
         OfSamples(binary.ratio_of),
-        better="neither",
+        better=1.0,
         short="O/E",
         headline=12,
         tasks=("binary",),

@@ -15,22 +15,27 @@ from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.claims import Bound, Estimate, Interval
-from certcal.data import IDENTIFIER, PredictionSource, Table, load_table, open_table, plain_name, sample_keys
-from certcal.metrics import check_names
-from certcal.metrics.differences import difference_interval, joint_interval, joint_level
+from certcal.data import PredictionSource, Table
+from certcal.metrics import MetricEntry, check_names, entry_named
+from certcal.metrics.differences import (
+    difference_interval,
+    joint_interval,
+    joint_level,
+    metric_change,
+    proper_scores,
+    score_change,
+)
 from certcal.predictions import Predictions
-from certcal.result import Result
+from certcal.result import Answer, Result
 from certcal.verbs.bound import Bounds
+from certcal.verbs.changed_answers import change_answer, judged_names
+from certcal.verbs.compared_tables import ComparedPredictions, Pairing, pair_columns, pair_rows, read_side, two_scores
 from certcal.verbs.measure import MeasuredGroup, Measurement, measure
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from certcal.bounds import DifferenceBounds
 
-# Rows are paired by their order unasked where independent rows would agree on what was true less often than this.
-_BY_CHANCE = 1e-6
 _NO_ROWS = "rows are not paired: measurements hold none, so compare the tables themselves for paired differences"
 _TASKS = {"binary": "binary scores", "top-label": "confidences of the predicted class", "multiclass": "class scores"}
 
@@ -53,22 +58,7 @@ class ChangeSettings:
 
 
 @dataclass(frozen=True)
-class Pairing(PlainValues):
-    """Which rows of two tables are the same sample."""
-
-    by: str | None
-    """"key", "order", or None when rows are not paired."""
-    why: str
-    """How it was decided, for people."""
-    key: str | None = None
-    """The column of the key."""
-    only_old: int = 0
-    only_new: int = 0
-    """Number of rows that only one table has; they are left out of everything."""
-
-
-@dataclass(frozen=True)
-class Change(PlainValues, keys="name old new difference interval"):
+class Change(PlainValues, keys="name old new difference interval verdict?"):
     """One number in two results."""
 
     name: str
@@ -80,9 +70,36 @@ class Change(PlainValues, keys="name old new difference interval"):
     """Interval of the difference, if there is one."""
 
     @property
+    def entry(self) -> MetricEntry | None:
+        """The metric; None for a bound or a metric of one's own."""
+        return None if isinstance(self.new, Bound) else entry_named(self.name)
+
+    @property
     def difference(self) -> float:
-        """The new value minus the old."""
-        return float(self.new.value) - float(self.old.value)
+        """The new value minus the old; undefined for a test, whose statistics and p-values are not subtracted."""
+        test = self.entry is not None and self.entry.test
+        return math.nan if test else float(self.new.value) - float(self.old.value)
+
+    @property
+    def gain(self) -> Interval | None:
+        """By how much the new value is better: lower, higher, or nearer to the ideal; None where nothing is better."""
+        better = "neither" if self.entry is None else self.entry.better
+        spread = self.interval
+        if better == "neither" or spread is None:
+            return None
+        ends = -spread.upper, -spread.lower
+        if better == "higher":
+            ends = spread.lower, spread.upper
+        elif not isinstance(better, str):
+            (near, far), (nearest, farthest) = (_distances(each, better) for each in (self.old, self.new))
+            ends = near - farthest, far - nearest
+        return replace(spread, lower=ends[0], upper=ends[1])
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "unclear"] | None:
+        """Whether the new value is better, beyond the interval; None where neither is."""
+        found = self.gain
+        return None if found is None else "better" if found.lower > 0 else "worse" if found.upper < 0 else "unclear"
 
     @property
     def changed(self) -> bool | None:
@@ -97,6 +114,12 @@ class Change(PlainValues, keys="name old new difference interval"):
         """The difference as an estimate."""
         n = min(self.old.n, self.new.n)
         return Estimate(f"difference_{self.name}", self.difference, n, self.new.settings, self.interval)
+
+
+def _distances(value: Any, ideal: float) -> tuple[float, float]:
+    """The smallest and the largest distance of an interval from what would be ideal."""
+    lower, upper = value.interval.lower - ideal, value.interval.upper - ideal
+    return max(lower, -upper, 0.0), max(-lower, upper)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,6 +155,8 @@ class ChangeComparison(Result):
     """How it was computed."""
     settings: ChangeSettings | None = None
     """What was asked of tables: ``compare(old, new, **vars(c.settings))`` gives the same. None for two results."""
+    judged: tuple[Change, ...] = ()
+    """What the answer is about, the number that decides first, at levels of its own."""
 
     @property
     def of_tables(self) -> bool:
@@ -163,16 +188,36 @@ class ChangeComparison(Result):
         return {"resampling and split": self.conventions["seed"]} if "seed" in self.conventions else {}
 
     @property
+    def paired(self) -> bool:
+        """Whether rows are the same samples."""
+        return self.pairing is not None and self.pairing.by is not None
+
+    @property
     def headline(self) -> Change | None:
-        """The calibration error, or whatever both have first; None when they have nothing in common."""
-        return next((row for row in self.rows if row.name == "ece"), next(iter(self.rows), None))
+        """What decides: a proper score of the same rows, else the calibration error; None with nothing in common."""
+        return next(iter(self.judged), next(iter(self.rows), None))
+
+    @property
+    def answer(self) -> Answer:
+        """Better or worse, by what, and what to do next: see :mod:`certcal.verbs.changed_answers`."""
+        return super().answer if self.kind == "bounds" or not self.judged else change_answer(self)
 
     def claims(self) -> Sequence[Any]:
         """Bounds on differences, differences of estimates (that of the headline first), the new numbers, the old."""
-        rows = sorted(self.rows, key=lambda row: row is not self.headline)
+        rows = self._ordered()
         bounds = () if self.bounds is None else (self.bounds.binned, self.bounds.brier)
-        differences = [row.claim for row in rows] if self.kind == "estimates" else []
+        differences = [row.claim for row in rows if not math.isnan(row.difference)] if self.kind == "estimates" else []
         return (*bounds, *differences, *(row.new for row in rows), *(row.old for row in rows))
+
+    def _ordered(self) -> list[Change]:
+        """The rows, that of the headline first; a headline that no row repeats stands before them."""
+        first = self.headline
+        if first is None or self.kind == "bounds":
+            return list(self.rows)
+        same = next(
+            (row for row in self.rows if (row.name, row.old.settings) == (first.name, first.old.settings)), first
+        )
+        return [same, *(row for row in self.rows if row is not same)]
 
     def candidates(self) -> Sequence[Candidate]:
         """Differences by "difference NAME", the new numbers by their names, the old ones by "old NAME"."""
@@ -181,10 +226,9 @@ class ChangeComparison(Result):
             brier = "brier_score" if self.conventions.get("task") == "binary" else "top_label_brier_score"
             for name, both in (("ece", self.bounds.binned), (brier, self.bounds.brier)):
                 found += [Candidate(each, (f"difference_{name}",)) for each in (both.upper, both.lower)]
-        rows = sorted(self.rows, key=lambda row: row is not self.headline)
-        for group, members in ((None, rows), *self.groups.items()):
+        for group, members in ((None, self._ordered()), *self.groups.items()):
             if self.kind == "estimates":
-                found += [Candidate(row.claim, (), group) for row in members]
+                found += [Candidate(row.claim, (), group) for row in members if not math.isnan(row.difference)]
             found += [Candidate(row.new, (row.name, f"new_{row.name}"), group) for row in members]
             found += [Candidate(_rename_claim(row.old, f"old {row.name}"), (), group) for row in members]
         return found
@@ -197,6 +241,7 @@ class ChangeComparison(Result):
             "new": self.new.source,
             **({} if self.pairing is None else {"pairing": self.pairing.to_dict(), "n": self.new.n}),
             **({"conventions": dict(self.conventions)} if self.conventions else {}),
+            **({} if self.headline is None else {"headline": self.headline.to_dict()}),
             "rows": [row.to_dict() for row in self.rows],
             "unmatched": list(self.unmatched),
         }
@@ -219,6 +264,7 @@ class ChangeComparison(Result):
             "old": [float(row.old.value) for _, row in lines],
             "new": [float(row.new.value) for _, row in lines],
             "difference": [row.difference for _, row in lines],
+            "verdict": [row.verdict for _, row in lines],
             **{key: [spread.get(key) for spread in spreads] for key in ("lower", "upper", "level", "method")},
         }
 
@@ -238,9 +284,10 @@ def compare_results(*results: Any) -> ChangeComparison:
         rest = (name for name in (*before, *after) if not (name in before and name in after))
         return ChangeComparison(old, new, rows, tuple(dict.fromkeys(rest)))
     rows, rest = _match_numbers(old.whole, new.whole)
+    judged = tuple(row for name in judged_names(new.task, paired=False) for row in rows if row.name == name)
     theirs = {group.name: group for group in old.groups}
     groups = {group.name: _match_numbers(theirs[group.name], group)[0] for group in new.groups if group.name in theirs}
-    return ChangeComparison(old, new, rows, rest, groups, Pairing(None, _NO_ROWS))
+    return ChangeComparison(old, new, rows, rest, groups, Pairing(None, _NO_ROWS), judged=judged)
 
 
 def _match_numbers(
@@ -264,46 +311,6 @@ def _match_numbers(
             rows.append(Change(key[0], one[key], other[key], spread))
     rest = dict.fromkeys(key[0] for key in (*one, *other) if not (key in one and key in other))
     return tuple(rows), tuple(rest)
-
-
-# --- tables --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _ComparedTable:
-    """A table to compare, with its predictions and groups."""
-
-    data: Any
-    name: str
-    predictions: Predictions
-    groups: NDArray[Any] | None
-    about: Mapping[str, Any]
-    description: str
-    rows: NDArray[np.int64] | None = None  # of the table, where some were left out
-
-    @property
-    def truth(self) -> NDArray[Any] | None:
-        """What was true of each row, where it is known: answers of one sample share it."""
-        task = self.predictions.task
-        return None if task == "top-label" else self.predictions.labels if task == "multiclass" else self.correct
-
-    @property
-    def correct(self) -> NDArray[Any]:
-        return self.predictions.correct
-
-    def columns(self) -> list[str]:
-        """Names of the columns; predictions have none."""
-        return [] if isinstance(self.data, Predictions) else list(open_table(self.data).names)
-
-    def keys(self, column: str, *, required: bool) -> list[str] | None:
-        """What the column says of each row that counts."""
-        found = sample_keys(self.data, column, required=required)
-        return found if found is None or self.rows is None else [found[place] for place in self.rows]
-
-    def select(self, rows: NDArray[np.int64]) -> _ComparedTable:
-        """Some rows, in an order."""
-        groups = None if self.groups is None else self.groups[rows]
-        return replace(self, predictions=self.predictions.select(rows), groups=groups)
 
 
 @verb()
@@ -343,29 +350,37 @@ def compare_tables(
     delta: Annotated[float, Takes("failure")] = 0.05,
     progress: ProgressLike = True,
 ) -> ChangeComparison:
-    """Compare two tables of predictions, row by row where they are about the same samples; see :func:`compare`."""
+    """Compare two tables of predictions, or two scores of one, row by row where rows are the same samples.
+
+    See :func:`compare`.
+    """
     progress = as_reporter(progress)
     values = locals()  # a comprehension has its own
     asked = gather(ChangeSettings, values)
     progress.stage("reading")
-    given = names or (None, None)
     by = list(by) if isinstance(by, Iterator) else by
-    both = [PredictionSource("compare", (each,)).read(columns, values) for each in (old, new)]
+    scores, of_one = two_scores(score), new is old
+    own: Any = ({}, {}) if scores is None else ({"score": scores[0]}, {"score": scores[1]})
+    called = ("old", "new") if scores is None or not of_one else scores
+    both = [
+        PredictionSource("compare", (each,)).read(columns, values | more)
+        for each, more in zip((old, new), own, strict=True)
+    ]
     sides = [
-        _read_side(data, roles, by, name or called)
-        for (data, roles), name, called in zip(both, given, ("old", "new"), strict=True)
+        read_side(data, roles, by, name, other, of_one=of_one)
+        for (data, roles), name, other in zip(both, names or (None, None), called, strict=True)
     ]
     tasks = [side.predictions.task for side in sides]
     if tasks[0] != tasks[1]:
         said = [f"{side.name} has {_TASKS[task]}" for side, task in zip(sides, tasks, strict=True)]
         raise InputError(f"{said[0]} and {said[1]}; compare two tables of one kind")
-    sides, pairing = _pair_rows(sides, key, asked.pair)
+    sides, pairing = pair_columns(sides) if scores and of_one else pair_rows(sides, key, asked.pair)
     progress.stage("comparing")
     return compare_predictions(*sides, pairing=pairing, by=by, settings=asked)
 
 
 def compare_predictions(
-    old: _ComparedTable, new: _ComparedTable, *, pairing: Pairing, by: Any = None, settings: ChangeSettings
+    old: ComparedPredictions, new: ComparedPredictions, *, pairing: Pairing, by: Any = None, settings: ChangeSettings
 ) -> ChangeComparison:
     """Compare what was read and paired."""
     sides, paired = (old, new), pairing.by is not None
@@ -390,13 +405,33 @@ def compare_predictions(
     bounds = _bound_difference(before, after, pairing, settings) if settings.bounds else None
     if bounds is not None:
         conventions["delta"] = settings.delta
-    return ChangeComparison(measured[0], measured[1], rows, rest, groups, pairing, bounds, conventions, settings)
+    judged = judged_changes(before, after, settings, paired=paired)
+    return ChangeComparison(
+        measured[0], measured[1], rows, rest, groups, pairing, bounds, conventions, settings, judged
+    )
+
+
+def judged_changes(
+    before: Predictions, after: Predictions, settings: ChangeSettings, *, paired: bool
+) -> tuple[Change, ...]:
+    """What the answer is about, each at its share of the level."""
+    found: list[Change] = []
+    for name, level in judged_names(after.task, paired=paired).items():
+        if name in proper_scores(after.task):
+            old, new, spread = score_change(before, after, level, paired=paired)
+        else:
+            bins, closed = settings.bins[0], settings.closed
+            old, new, spread = metric_change(name, before, after, level, paired=paired, bins=bins, closed=closed)
+        found.append(Change(new.name, old, new, spread))
+    return tuple(found)
 
 
 def answers(old: Predictions, new: Predictions, names: tuple[str, str], **options: Any) -> ChangeComparison:
     """Compare two answers for the same samples, such as before and after a map, with options of :func:`compare`."""
     sides = [
-        _ComparedTable(data, name, data, None, {"task": data.task, "kind": data.kind}, counted(len(data), "sample"))
+        ComparedPredictions(
+            data, name, data, None, {"task": data.task, "kind": data.kind}, counted(len(data), "sample")
+        )
         for data, name in zip((old, new), names, strict=True)
     ]
     asked = settings_of(compare_tables, ChangeSettings, **options)
@@ -405,7 +440,7 @@ def answers(old: Predictions, new: Predictions, names: tuple[str, str], **option
     )
 
 
-def _measure_side(side: _ComparedTable, by: Any, settings: ChangeSettings) -> Measurement:
+def _measure_side(side: ComparedPredictions, by: Any, settings: ChangeSettings) -> Measurement:
     groups = None if side.groups is None else side.groups
     found = measure(
         side.predictions,
@@ -441,94 +476,4 @@ def _bound_difference(
         closed=settings.closed,
         seed=settings.seed,
         names=("new", "old"),
-    )
-
-
-def _read_side(data: Any, columns: Mapping[str, Any] | None, by: Any, name: str) -> _ComparedTable:
-    if isinstance(data, Predictions):
-        if isinstance(by, str):
-            reason = "predictions have no columns"
-            raise InputError(reason, argument="by", remedy="give the group of each sample, or compare tables")
-        groups = None if by is None else np.asarray(list(by)).astype(str)
-        if groups is not None and groups.size != len(data):
-            raise InputError(f"it has {groups.size} entries for {len(data)} samples; give one each", argument="by")
-        about = {"task": data.task, "kind": data.kind, "classes": data.classes}
-        return _ComparedTable(data, name, data, groups, about, counted(len(data), "sample"))
-    if by is not None and not isinstance(by, str):
-        raise InputError("groups of tables are a column; give its name", argument="by")
-    loaded = load_table(data, columns, by=by or ())
-    groups = loaded.group_of_each
-    if any(each.cuts for each in loaded.groupings):
-        reason = f"{by!r} has many numbers or dates, which two tables would cut in different places"
-        raise InputError(reason, argument="by", remedy="write a column of groups")
-    predictions = loaded.predictions
-    about = {"task": predictions.task, "kind": loaded.layout.kind, "columns": loaded.layout.to_dict()}
-    shown = name if name not in ("old", "new") or str(loaded.path) == "table" else str(loaded.path)
-    said = f"{counted(len(predictions), 'sample')}; {loaded.layout.description}"
-    return _ComparedTable(data, shown, predictions, groups, about, said, loaded.rows)
-
-
-def _pair_rows(sides: list[_ComparedTable], key: str | None, pair: str) -> tuple[list[_ComparedTable], Pairing]:
-    """The rows that count, in one order where they are paired."""
-    if key is not None and pair != "key":
-        raise InputError("a key pairs the rows already", argument="pair", remedy="leave one of the two out")
-    if pair == "none":
-        return sides, Pairing(None, "rows are not paired, as asked")
-    if pair == "order":
-        _refuse_different_labels(sides, None)
-        return sides, Pairing("order", "rows are paired by their order, as asked")
-    column: str | None = None
-    if any(isinstance(side.data, Predictions) for side in sides):
-        if key is not None:
-            raise InputError("predictions have no columns", argument="key", remedy="compare tables, or pair by order")
-    elif (column := key or _shared_identifier(sides)) is not None:
-        keys = [side.keys(column, required=key is not None) for side in sides]
-        if keys[0] is not None and keys[1] is not None:
-            return _by_key(sides, column, keys[0], keys[1])
-    old, new = (side.truth for side in sides)
-    if old is not None and new is not None and old.size == new.size and np.array_equal(old, new):
-        shares = np.unique(old, return_counts=True)[1] / old.size
-        if -old.size * math.log(float(np.dot(shares, shares))) > -math.log(_BY_CHANCE):
-            why = "rows are paired by their order, since what was true agrees in every row"
-            return sides, Pairing("order", why)
-    why = "the tables share no key" if column is None else f"{column!r} is not unique in both tables"
-    return sides, Pairing(None, f"rows are not paired: {why}")
-
-
-def _shared_identifier(sides: list[_ComparedTable]) -> str | None:
-    """A column that both have and that is called as identifiers are."""
-    theirs = set(sides[1].columns())
-    shared = [name for name in sides[0].columns() if name in theirs]
-    return next((name for word in IDENTIFIER for name in shared if plain_name(name) == word), None)
-
-
-def _by_key(
-    sides: list[_ComparedTable], column: str, old: list[str], new: list[str]
-) -> tuple[list[_ComparedTable], Pairing]:
-    place = {value: row for row, value in enumerate(old)}
-    rows = np.array([(place[value], row) for row, value in enumerate(new) if value in place], np.int64).reshape(-1, 2)
-    if not rows.size:
-        reason = f"{sides[0].name} and {sides[1].name} have no value of {column!r} in common"
-        raise InputError(reason, argument="key", remedy="name another column, or do not pair the rows")
-    both = [side.select(rows[:, place]) for place, side in enumerate(sides)]
-    _refuse_different_labels(both, (column, rows, new))
-    why = f"rows are paired by {column!r}"
-    return both, Pairing("key", why, column, len(old) - len(rows), len(new) - len(rows))
-
-
-def _refuse_different_labels(sides: list[_ComparedTable], key: tuple[str, NDArray[np.int64], list[str]] | None) -> None:
-    sizes = [len(side.predictions) for side in sides]
-    if sizes[0] != sizes[1]:
-        reason = f"{sides[0].name} has {counted(sizes[0], 'row')} and {sides[1].name} {sizes[1]:,}"
-        raise InputError(reason, argument="pair", remedy="pair by a key, or not at all")
-    old, new = (side.truth for side in sides)
-    if old is None or new is None or np.array_equal(old, new):
-        return
-    first = int(np.flatnonzero(old != new)[0])
-    rows, sample = (first, first), "the same row"
-    if key is not None:
-        rows, sample = key[1][first], f"{key[0]} {key[2][int(key[1][first][1])]!r}"
-    raise InputError(
-        f"{sides[1].name} has outcome {new[first]} in row {rows[1] + 1} where {sides[0].name} has {old[first]} in row "
-        f"{rows[0] + 1}, for {sample}; correct one of them, or do not pair the rows"
     )

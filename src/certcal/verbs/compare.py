@@ -14,7 +14,7 @@ from certcal._base.extensions import EXTENSIONS
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, check_arguments, defaults_of, gather, verb
 from certcal._base.text import counted
-from certcal.data import existing, log_columns, open_table
+from certcal.data import Table, existing, log_columns, open_table
 from certcal.data.frames import collected
 from certcal.predictions import Predictions
 from certcal.verbs.bound import Bounds
@@ -77,6 +77,8 @@ class CompareVerb(Protocol[OfTables, OfRuns]):
         self, old: str | os.PathLike[str], new: str | os.PathLike[str], /
     ) -> ChangeComparison | Comparison: ...
     @overload
+    def __call__(self, table: Table, /, *, score: str | Sequence[str], **options: Any) -> ChangeComparison: ...
+    @overload
     def __call__(self, *args: OfTables.args, **options: OfTables.kwargs) -> ChangeComparison: ...
     @overload
     def __call__(self, *args: OfRuns.args, **options: OfRuns.kwargs) -> Comparison: ...
@@ -117,7 +119,8 @@ def _of_either(
 def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
     """Compare two tables of predictions, or the certified robustness of runs, published logs and training methods.
 
-    Of tables: old, new and the difference of each metric with an interval, row by row where rows are the same samples.
+    Of tables: better, worse or unclear by a proper score; old, new and the difference of each metric with an interval,
+    row by row where rows are the same samples. One table with two columns of scores is compared with itself.
 
     Of runs: every keyword that is none of those below is a family, the runs of one training method at one or more noise
     levels. Several at one noise level are other seeds of the same training; their values are means over them, with
@@ -126,10 +129,11 @@ def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
     Parameters
     ----------
     sources
-        Two tables, as for :func:`certcal.measure`. Or two results of :func:`certcal.measure` or :func:`certcal.bound`,
-        without keywords. Or folders of runs or of logs, files of logs, or what was read from them
-        (:class:`~certcal.smoothing.Run`, its counts, a :class:`~certcal.lab.logs.CertificationLog`, a
-        :class:`~certcal.smoothing.robustness.VoteRecord`). Or one mapping from names of families to such sources.
+        Two tables, as for :func:`certcal.measure`, or one, with two names as ``score``. Or two results of
+        :func:`certcal.measure` or :func:`certcal.bound`, without keywords. Or folders of runs or of logs, files of
+        logs, or what was read from them (:class:`~certcal.smoothing.Run`, its counts, a
+        :class:`~certcal.lab.logs.CertificationLog`, a :class:`~certcal.smoothing.robustness.VoteRecord`). Or one
+        mapping from names of families to such sources.
     key
         Of tables: a column of both that says which sample a row is. By default one called id or sample, where its
         values are different from row to row.
@@ -193,12 +197,18 @@ def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
     >>> found = certcal.compare(old, new)
     >>> found.pairing.why, round(found["ece"].difference, 3)
     ("rows are paired by 'id'", -0.133)
+    >>> both = {"old": [0.9, 0.8, 0.1], "new": [0.9, 0.3, 0.2], "outcome": [1, 0, 0]}
+    >>> print(certcal.compare(both, score=["old", "new"], outcome="outcome").answer[0].text)
+    Which is better is unclear: the log loss falls from 0.6067 to 0.2284, within sampling error.
     """
     sources = tuple(map(collected, sources))
     if _are_results(sources):
         if options:
             raise InputError("two measurements or bounds are compared without settings; leave them out")
         return compare_results(*sources)
+    if len(sources) == 1 and options.get("score") is not None:
+        table = open_table(sources[0]) if is_path(sources[0]) else sources[0]
+        return compare_tables(table, table, **options)
     if are_tables(sources):
         if len(sources) != 2:
             raise InputError(f"{counted(len(sources), 'table')} cannot be compared; tables are compared two at a time")

@@ -11,6 +11,7 @@ from certcal._base.text import capital, counted
 from certcal.claims import Estimate, percent_text, sure_text
 from certcal.report.charts import Chart, Panel, Points, covering, named_axis
 from certcal.report.document import (
+    NOTHING,
     SIGNS,
     Block,
     Cell,
@@ -38,8 +39,11 @@ if TYPE_CHECKING:
 _LIMITS = "Differences of bounds, which are no bounds on the difference."
 _DIGITS = 4
 _MEANS = (
-    "Differences of means (accuracy, Brier score, log loss) and of AUROC: {how}, at a level that is reached as samples "
-    "become many. All others, calibration errors above all:"
+    "Differences of means (accuracy, Brier score, log loss) and of AUROC{bins}: {how}, at a level that is reached as "
+    "samples become many. All others:"
+)
+_IDEAL = (
+    "where the ideal is a value (slope and O/E 1, intercept 0), the new interval is all nearer to it than the old one."
 )
 _JOINT = "between the differences of the ends of two intervals that hold together, which is cautious."
 _HOW = {True: "from the differences of the paired rows", False: "as of two independent sets of samples"}
@@ -88,30 +92,33 @@ def changes_table(found: ChangeComparison, names: tuple[str, str] = ("old", "new
             *([Column(_interval_head(own), "interval", priority=2)] if spread else []),
         ]
     columns += [Column("difference", "estimate")]
+    judged = any(row.verdict is not None for row in found.rows)
     columns += [Column(_interval_head(apart), "interval", priority=1)] if tested else []
+    columns += [Column("new is")] if judged else []
     rows: Sequence[Sequence[Cell] | Heading]
     if found.kind == "bounds":
         rows = [
-            [bound_name(row.name), bins_text(row.old), *_cells_of_change(row, spread, tested)] for row in found.rows
+            [bound_name(row.name), bins_text(row.old), *_cells_of_change(row, spread, tested, judged)]
+            for row in found.rows
         ]
     else:
         mine = {id(row.new): row for row in found.rows}
         estimates = [row.new for row in found.rows if isinstance(row.new, Estimate)]
         rows = metric_rows(
-            estimates, _task_of_tables(found), lambda each: _cells_of_change(mine[id(each)], spread, tested)
+            estimates, _task_of_tables(found), lambda each: _cells_of_change(mine[id(each)], spread, tested, judged)
         )
     task = _task_of_tables(found) if found.kind == "estimates" else None
     shown = [row.new for row in found.rows if isinstance(row.new, Estimate)]
     return Table(columns, rows, note=cautions(shown, task), most=10_000)
 
 
-def _cells_of_change(row: Change, spread: bool, tested: bool) -> list[Cell]:
+def _cells_of_change(row: Change, spread: bool, tested: bool, judged: bool) -> list[Cell]:
     made: list[Cell] = []
     for each in (row.old, row.new):
         made.append(text_of(each) if isinstance(each, Estimate) else f"{SIGNS[each.side]} {each.text}")
         made += [interval(each) if isinstance(each, Estimate) else ""] if spread else []
-    made.append(_difference(row))
-    return [*made, _interval_text(row)] if tested else made
+    made += [_difference(row), *([_interval_text(row)] if tested else [])]
+    return [*made, row.verdict or ""] if judged else made
 
 
 def _difference(row: Change) -> Cell:
@@ -121,7 +128,9 @@ def _difference(row: Change) -> Cell:
 def groups_table(found: ChangeComparison) -> Table:
     """A line per group: the differences of the metrics that tell most, each with its interval."""
     first = {row.name: row for row in reversed(found.rows)}
-    telling = [name for name in headlines(_task_of_tables(found)) if name in first][:4] or list(first)[:4]
+    decisive = [row.name for row in found.judged]
+    telling = [name for name in dict.fromkeys((*decisive, *headlines(_task_of_tables(found)))) if name in first]
+    telling = telling[:4] or list(first)[:4]
     columns: dict[Any, Column] = {}
     for place, name in enumerate(telling):
         priority = place + 2 if place > 2 else 0
@@ -174,7 +183,8 @@ def _headline_of_changes(found: ChangeComparison) -> Claim:
         return Claim("Estimate", "The two have no number in common.")
     name = label(row.name, _task_of_tables(found)).split(" (")[0] if found.kind == "estimates" else row.new.name
     old, new = (f"{relation_of(each)} {text_of(each)}".strip() for each in (row.old, row.new))
-    sentence = f"{capital(name)} was {old} and is {new}: a difference of {_signed_value(row)}."
+    word = "" if row.verdict is None else f"{capital(row.verdict)}: "
+    sentence = f"{word}{name if word else capital(name)} was {old} and is {new}, a difference of {_signed_value(row)}."
     if isinstance(row.old, Estimate) or isinstance(row.new, Estimate):
         return Claim(kind_of(row.new), sentence, _signed_value(row), difference_said(row))
     fails = f"{sure_text(max(row.old.delta, row.new.delta))} of each of the two, for samples drawn like its own."
@@ -186,15 +196,17 @@ def difference_said(row: Change) -> str:
     """What the interval of a difference shows."""
     if row.interval is None or row.changed is None:
         return "A difference of estimates, without an interval."
-    shows = "It excludes 0." if row.changed else "It contains 0: the samples do not show a change."
+    shows = "It excludes 0." if row.changed else "It contains 0: this number does not show a change."
     return f"{percent_text(row.interval.level)} interval {_interval_text(row)}. {shows}"
 
 
 def _interval_text(row: Change) -> str:
-    return "" if row.interval is None else between(row.interval.lower, row.interval.upper, _DIGITS)
+    return NOTHING if row.interval is None else between(row.interval.lower, row.interval.upper, _DIGITS)
 
 
 def _signed_value(row: Change) -> str:
+    if math.isnan(row.difference):
+        return NOTHING
     text = number(row.difference)
     return f"+{text}" if row.difference > 0 and text != number(0.0) else text
 
@@ -217,11 +229,17 @@ def _description(found: ChangeComparison) -> str:
 def _notes_of_changes(found: ChangeComparison) -> list[str]:
     notes: list[str] = []
     if found.kind == "estimates" and any(row.interval is not None for row in found.rows):
-        paired = found.pairing is not None and found.pairing.by is not None
+        paired = found.paired
         levels = {row.interval.level for row in found.rows if row.interval is not None}
         said = " and ".join(percent_text(level) for level in sorted(levels, reverse=True))
-        notes.append(f"In bold: the {said} interval of the difference excludes 0, one number at a time.")
-        notes.append(f"All: {_JOINT}" if not found.of_tables else f"{_MEANS.format(how=_HOW[paired])} {_JOINT}")
+        notes.append(
+            f"In bold, better, worse: the {said} interval of the difference excludes 0, one number at a time; {_IDEAL}"
+        )
+        notes.append(
+            f"All: {_JOINT}"
+            if not found.of_tables
+            else f"{_MEANS.format(how=_HOW[paired], bins=' and, bin by bin, of ECE' if paired else '')} {_JOINT}"
+        )
     if found.unmatched:
         notes.append(f"Only in one of them: {', '.join(_label_of_number(found, name) for name in found.unmatched)}.")
     return notes
