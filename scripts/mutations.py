@@ -1140,6 +1140,13 @@ MUTATIONS = (
         "tests/bounds/test_difference.py::test_the_ends_are_where_the_least_capital_reaches_two_over_delta",
     ),
     mutation(
+        "accuracies: one direction of each difference is tested for free",
+        "lab/logs/_accuracies.py",
+        "(2 * len(found) - rank) * found[place].p",
+        "(len(found) - rank) * found[place].p",
+        "tests/smoothing/test_accuracies.py::test_of_two_equal_networks_one_is_ahead_with_exactly_the_level",
+    ),
+    mutation(
         "changes: sentences are shown beyond the level of the answer",
         "verbs/changed_answers.py",
         "_FAILURE, _ROOM = 0.05, 1e-9",

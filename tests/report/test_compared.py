@@ -83,9 +83,9 @@ def test_every_verdict_note_and_warning_is_said_and_the_headline_is_an_estimate(
     assert len(three.dominance) == 3
     for sentence in (*(pair.statement for pair in three.dominance), *three.notes, WARNING):
         assert sentence[1:] in shown
-    (claim,) = report.headline
-    assert claim.kind == "Estimate"
-    assert claim.sentence.startswith("Each at its own sigma, ")
+    claim, *rest = report.headline
+    assert (claim.kind, claim.sentence) == ("Estimate", three.answer[0].text)
+    assert sum(block.text.startswith("Each at its own sigma, ") for block in rest) == 1
 
 
 def test_the_charts_of_runs_draw_their_curves(three: Comparison) -> None:
@@ -243,7 +243,9 @@ def test_what_is_beyond_sampling_error_stands_out() -> None:
     (chart,) = views.dominance_charts(found)
     assert chart.numbers is not None
     assert chart.numbers.rows[0][2] == Strong("better")  # type: ignore[index]
-    assert found.report().headline[0].sentence == "At sigma 1, a dominates b."
+    claim, verdict = found.report().headline
+    assert claim.sentence.startswith("a certifies more than b at radius 0 (200 of 200 samples against 0)")
+    assert verdict.text == "At sigma 1, a dominates b."
 
 
 def test_every_budget_has_a_value_for_every_family_as_far_as_anything_is_certified() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from certcal.lab.logs._accuracies import AccuracyDifference
 from certcal.lab.logs._budgets import DEFAULT_BUDGETS, Budget, SettingTable
 from certcal.lab.logs._calibration import CertifiedCalibration
 from certcal.lab.logs._chance import Chance, chance
@@ -17,6 +18,7 @@ from certcal.lab.logs._sources import compare_sources
 
 __all__ = [
     "DEFAULT_BUDGETS",
+    "AccuracyDifference",
     "Budget",
     "CertificationLog",
     "CertifiedCalibration",

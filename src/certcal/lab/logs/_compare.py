@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability
 from certcal.claims import short_text
+from certcal.lab.logs._accuracies import AccuracyDifference, accuracy_differences
 from certcal.lab.logs._budgets import DEFAULT_BUDGETS, check_budgets, setting_tables
 from certcal.lab.logs._calibration import CertifiedCalibration, certified_calibration
 from certcal.lab.logs._chance import Chance, chance
@@ -88,10 +89,10 @@ def compare(
     level
         Probability with which any statement of a graph on what is beyond chance may be wrong: shared equally among its
         pairs. Such statements are about shares of as many votes as the runs have, not about p_A. The graphs of
-        different σ have it each.
+        different σ have it each, and so have all differences at the radii.
     samples
         "common" to compare on the samples that all runs have, where "all" refuses methods over different ones;
-        "unpaired" to compare them nevertheless, with nothing said about sampling error.
+        "unpaired" to compare them nevertheless, as independent samples.
     names
         What those runs are called that have neither a method nor a name of their own.
 
@@ -132,7 +133,7 @@ def compare(
         for sigma in sorted({run.sigma for run in runs})
     }
     if samples == "unpaired":
-        left_out = [UNPAIRED]
+        left_out, different = [UNPAIRED], None
     elif different is not None:
         left_out = [f"{different[0]} ({different[1]}), and part of a difference may be theirs."]
     return Comparison(
@@ -141,6 +142,7 @@ def compare(
         _graphs(families, held, level if samples != "unpaired" and different is None else None),
         (*left_out, *_notes(runs, members)),
         budgets=setting_tables(by_sigma, asked),
+        differences=_differences(held, level, paired=samples != "unpaired") if different is None else (),
         calibration=_certify_calibration(members, separate, at if calibration_at is None else calibration_at, alpha),
         repeats=_group_repeats(members, cut, separate, runs[0].curve.at, alpha),
     )
@@ -286,6 +288,22 @@ def _chances(several: Sequence[ComparedMember], level: float | None) -> list[Cha
         chance(a.family, b.family, values[a.family], values[b.family], level=level / len(pairs), draws=draws)
         for a, b in pairs
     ]
+
+
+def _differences(held: Sequence[ComparedMember], level: float, *, paired: bool) -> tuple[AccuracyDifference, ...]:
+    """Certified accuracies of every pair of single runs: of one σ or, where no method has several, of any two."""
+    alone = len({one.family for one in held}) == len(held)
+    members = [(one.family, one.run.sigma, _certified(one)) for one in held]
+    single = [place for place, one in enumerate(held) if one.run.runs == 1]
+    pairs = [(i, j) for i, j in combinations(single, 2) if alone or held[i].run.sigma == held[j].run.sigma]
+    return accuracy_differences(members, held[0].run.curve.at, level, pairs=pairs, paired=paired)
+
+
+def _certified(one: ComparedMember) -> NDArray[np.bool_]:
+    """Which samples are certified at which radius, in the order of the samples' numbers."""
+    order = np.argsort(one.record.index, kind="stable")
+    radii, correct = one.record.radii(one.run.alpha)[order], one.record.correct[order]
+    return correct & (radii >= np.asarray(one.run.curve.at)[:, None])
 
 
 def _values(record: VoteRecord) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

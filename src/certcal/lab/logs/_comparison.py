@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 
 from certcal._base.json import PlainValues
 from certcal._base.text import capital
+from certcal.lab.logs._accuracies import AccuracyDifference, difference_sentences
 from certcal.lab.logs._budgets import SettingTable
 from certcal.lab.logs._calibration import CertifiedCalibration
 from certcal.lab.logs._dominance import Dominance
 from certcal.lab.logs._graph import DominanceGraph
 from certcal.lab.logs._repeats import RepeatedRuns
-from certcal.result import Result
+from certcal.result import Answer, Result, Sentence
 from certcal.smoothing.robustness.accuracy import AccuracyCurve, AccuracySteps, AverageCertifiedRadius, BestCurve
 from certcal.smoothing.robustness.distribution import PaDistribution
 from certcal.verbs.compare import CompareSettings
@@ -37,6 +38,13 @@ _COLUMNS = (
     "upper",
     "text",
 )
+# Sentences that an answer has of differences; what they assume, and what they do not say.
+_TOLD = 2
+_ASSUMED = (
+    "these samples are independent draws from those the models will see",
+    "networks, radii and level were fixed before looking at them",
+)
+_UNSAID = ("how another training of the same method would compare", "what the average certified radius ranks")
 # Where the curve P(p_A >= p) is written.
 _AT_P = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
@@ -140,6 +148,8 @@ class Comparison(Result):
     """File or folder of each run by the run's name, for those that were read from one."""
     repeats: tuple[RepeatedRuns, ...] = ()
     """Where a method has several runs at a noise level, each of them."""
+    differences: tuple[AccuracyDifference, ...] = ()
+    """At each radius, who of each pair of single runs certifies more beyond sampling error, all of them together."""
     settings: CompareSettings | None = None
     """What was asked: ``compare(*sources, **vars(c.settings))`` gives the same. None for what was not asked there."""
 
@@ -203,6 +213,23 @@ class Comparison(Result):
         told = ((graph.statement, graph.contradiction, graph.beyond_chance) for graph in self.graphs)
         return tuple(capital(sentence) for group in told for sentence in group if sentence)
 
+    @property
+    def answer(self) -> Answer:
+        """Who certifies more at which radii, who dominates, and what to do."""
+        told = difference_sentences(self.differences)
+        if len(self.families) < 2 or not self.graphs:
+            return super().answer
+        shown = [Sentence("shown", text, "proven") for text in told[:_TOLD]]
+        none = "No difference of certified accuracy at these radii is beyond sampling error."
+        seen = [] if shown or not self.differences else [Sentence("seen", none)]
+        seen.append(Sentence("seen", capital(self.graphs[0].statement)))
+        ahead = {each.ahead for each in self.differences}
+        further = "Take more samples, or the cheaper one." if not shown else "Choose by the radius that you need."
+        if len(ahead) == 1 and shown:
+            further = f"Take {ahead.pop()}: at no radius is it behind beyond sampling error."
+        level = self.differences[0].level if self.differences else 0.05
+        return Answer((*shown, *seen, Sentence("next", further)), _ASSUMED if shown else (), _UNSAID, 1 - level)
+
     def claims(self) -> Sequence[Dominance]:
         """Every verdict."""
         return self.dominance
@@ -225,6 +252,7 @@ class Comparison(Result):
             "budgets": [each.to_dict() for each in self.budgets],
             "graphs": [graph.to_dict() for graph in self.graphs],
             "dominance": [{"sigma": graph.sigma} | pair.to_dict() for graph in self.graphs for pair in graph.pairs],
+            "differences": [each.to_dict() for each in self.differences],
             "calibration": [each.to_dict() for each in self.calibration],
             "repeats": [each.to_dict() | {"sources": [self.origin(run) for run in each.runs]} for each in self.repeats],
             "sentences": list(self.sentences),
@@ -258,6 +286,11 @@ class Comparison(Result):
                         "value": float(values.lower[i]),
                         "upper": float(values.upper[i]),
                     }
+        for each in self.differences:
+            if each.ahead is not None:
+                other = each.second if each.ahead == each.first else each.first
+                where = {"sigma": each.sigma, "radius": each.radius, "p": each.p}
+                yield {"family": each.ahead, **where, "quantity": "certifies_more_beyond_chance", "other": other}
         for one in self.calibration:
             yield from _calibration_rows(one)
         for several in self.repeats:

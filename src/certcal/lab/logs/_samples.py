@@ -13,7 +13,10 @@ from certcal._base.text import counted
 from certcal.smoothing.robustness.votes import VoteRecord
 
 SAMPLES = ("all", "common", "unpaired")
-UNPAIRED = "Samples are not paired: part of every difference may be that of the samples, and none is beyond chance."
+UNPAIRED = (
+    "Samples are not paired: part of every difference may be that of the samples. Certified accuracies are tested as "
+    "those of independent samples, and of nothing else is said what is beyond chance."
+)
 # How many runs a sentence names.
 _FEW = 3
 

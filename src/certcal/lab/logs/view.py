@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital, counted
-from certcal.claims import in_full, short_text
+from certcal.claims import in_full, percent_text, short_text
 from certcal.lab.logs import just_above
 from certcal.lab.logs._calibration_view import (
     MOST_DRAWN,
@@ -43,6 +43,8 @@ from certcal.smoothing.robustness import WARNING
 if TYPE_CHECKING:
     from certcal.lab.logs import Compared, Comparison, DominanceGraph, RunFamily, Spread
 
+_SURE = "{level} sure, for samples drawn like these: exact tests, corrected for all pairs, radii and directions."
+_NONE = "No difference of certified accuracy at these radii is beyond sampling error."
 _ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
 _CERTIFIED = (
     "Share of all samples that are classified correctly under every perturbation up to the radius, at least, where "
@@ -63,6 +65,7 @@ _VERDICTS = {
     "equal": "{first} and {second} have the same distribution of p_A{since}.",
     "unclear": "the logs do not tell whether {first} or {second} dominates.",
 }
+_MOST_PAIRS = 60
 _SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
 # A verdict read from one side.
 _WORDS = {"neither": "crosses", "equal": "same", "unclear": "open"}
@@ -108,6 +111,8 @@ def view(found: Comparison) -> Report:
         meaning = Details("What an arrow means", [Text(_DOMINANCE)])
         sections.append(Section("Dominance across all settings", [Figures(drawn), meaning]))
     sections += [Section("Verdicts", _verdicts(found), brief=True, folded=True)] if found.graphs else []
+    if found.differences:
+        sections.append(_appendix_section(_differences_table(found)))
     sections.append(
         Section(
             "Certified accuracy", [Text(_certified_note(found)), Figures(accuracy_charts(found), _undrawn_note(found))]
@@ -237,6 +242,28 @@ def _without_steps(found: Comparison) -> tuple[str, Mapping[str, Any]]:
     return _LEFT_OUT, {**data, "runs": [slim(run) for run in data["runs"]]}
 
 
+def _differences_table(found: Comparison) -> Table:
+    """Samples certified at each radius by each of a pair, and who certifies more beyond sampling error."""
+    of_sigma = len(found.sigmas) > 1
+    columns = [Column("pair"), *([Column("sigma", priority=3)] if of_sigma else []), Column("radius")]
+    columns += [Column("first", "count"), Column("second", "count"), Column("only first", "count", priority=2)]
+    columns += [Column("only second", "count", priority=2), Column("p", "level", "upper", priority=1)]
+    columns.append(Column("certifies more"))
+    rows: list[list[Cell]] = []
+    for each in found.differences:
+        sigma: list[Cell] = [NOTHING if each.sigma is None else f"{each.sigma:g}"] if of_sigma else []
+        alone: tuple[Cell, Cell] = each.alone or (NOTHING, NOTHING)
+        ahead = "unclear" if each.ahead is None else Strong(each.ahead)
+        pair = f"{each.first}, {each.second}"
+        rows.append([pair, *sigma, short_text(each.radius, "lower"), *each.certified, *alone, each.p, ahead])
+    tests = "sign tests of the samples that one of the two certifies alone"
+    if found.differences[0].alone is None:
+        tests = "Fisher's tests of independent samples"
+    level = short_text(found.differences[0].level, "upper")
+    note = f"Exact {tests}; Holm's correction for all pairs, radii and directions: all hold except with probability "
+    return Table(columns, rows, "Certified samples, beyond sampling error", f"{note}{level}.", most=_MOST_PAIRS)
+
+
 # --- verdicts ------------------------------------------------------------------------------------------------------
 
 
@@ -253,7 +280,19 @@ def _headline(found: Comparison) -> list[Block]:
     rest = len(said) - 3
     more = [Text(f"{counted(rest, 'further comparison')} below.", "note")] if rest > 0 else []
     other = [Text(each, "note") for each in found.notes if "different samples" in each]
-    return [*other, Claim("Estimate", said[0], "", _ESTIMATE), *map(Text, said[1:3]), *more]
+    verdicts = [Claim("Estimate", said[0], "", _ESTIMATE), *map(Text, said[1:3]), *more]
+    if not found.differences:
+        return [*other, *verdicts]
+    shown = [each.text for each in found.answer if each.kind == "shown"]
+    if not shown:
+        return [*other, *verdicts, Text(_NONE)]
+    return [
+        *other,
+        Claim("Estimate", shown[0], "", _SURE.format(level=percent_text(found.answer.level))),
+        *map(Text, shown[1:]),
+        *map(Text, said[:3]),
+        *more,
+    ]
 
 
 def _noise_levels_text(found: Comparison, graphs: Sequence[DominanceGraph]) -> str:
