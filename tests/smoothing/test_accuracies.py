@@ -93,6 +93,11 @@ def test_nineteen_against_six_is_said_first_and_equal_runs_are_unclear():
     assert report.headline[0].sentence == found.answer[0].text
     assert "95% sure, for samples drawn like these" in report.headline[0].probability
     assert "Certified samples, beyond sampling error" in str(found)
+    assert str(found.differences[0]) == (
+        "At radius 0, few certifies 19 of 400 samples and fewer certifies 6 of 400 samples: "
+        "few more beyond sampling error."
+    )
+    assert str(found.dominance[0]) == found.dominance[0].statement
     equal = certcal.compare(run(19, "few"), run(18, "fewer"), radii=[0.0])
     assert [each.kind for each in equal.answer] == ["seen", "seen", "next"]
     assert "No difference of certified accuracy at these radii is beyond sampling error." in str(equal).replace(

@@ -275,6 +275,15 @@ def test_every_metric_knows_its_ideal_and_tests_are_not_subtracted():
     assert replace(slope, new=estimate(1.8, 1.7, 1.9)).verdict == "worse"
 
 
+def test_a_number_prints_as_a_sentence():
+    found = certcal.compare(OLD, NEW, metrics="all")
+    assert re.fullmatch(
+        r"ece was 0\.\d{4} and is 0\.\d{4}, a difference of -0\.\d{4} \(-0\.\d{4} to -0\.\d{4}, 95%\): better\.",
+        str(found["ece"]),
+    )
+    assert re.fullmatch(r"spiegelhalter_p was 0\.0000 and is 0\.\d{4}\.", str(found["spiegelhalter_p"]))
+
+
 def estimate(value, lower, upper):
     return Estimate("calibration_slope", value, 9, {}, Interval(lower, upper, 0.975, "x"))
 

@@ -64,6 +64,10 @@ class PlainValues:
         if kind or keys or more or without:
             cls._declared = kind, keys, more, without
 
+    def __str__(self) -> str:
+        """Its sentence, where it has one."""
+        return str(getattr(self, "statement", "") or getattr(self, "sentence", "") or repr(self))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         kind, keys, more, without = self._declared

@@ -14,7 +14,7 @@ from certcal._base.json import PlainValues
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
-from certcal.claims import Bound, Estimate, Interval
+from certcal.claims import Bound, Estimate, Interval, percent_text
 from certcal.data import PredictionSource, Table
 from certcal.metrics import MetricEntry, check_names, entry_named
 from certcal.metrics.differences import (
@@ -108,6 +108,16 @@ class Change(PlainValues, keys="name old new difference interval verdict?"):
         if spread is None or math.isnan(spread.lower + spread.upper):
             return None
         return spread.lower > 0 or spread.upper < 0
+
+    @property
+    def sentence(self) -> str:
+        """Old, new, and what the interval of the difference shows."""
+        old, new, difference = (f"{value:.4f}" for value in (self.old.value, self.new.value, self.difference))
+        said = f"{self.name} was {old} and is {new}"
+        said += "" if math.isnan(self.difference) else f", a difference of {difference}"
+        spread, verdict = self.interval, "" if self.verdict is None else f": {self.verdict}"
+        within = "" if spread is None else f" ({spread.lower:.4f} to {spread.upper:.4f}, {percent_text(spread.level)})"
+        return f"{said}{within}{verdict}."
 
     @property
     def claim(self) -> Estimate:

@@ -62,6 +62,16 @@ class AccuracyDifference(PlainValues, kind="difference of certified accuracies",
         one, other = (count / size for count, size in zip(self.certified, self.n, strict=True))
         return self.first if one > other else self.second
 
+    @property
+    def sentence(self) -> str:
+        """How many samples each certifies, and who certifies more."""
+        counts = " and ".join(
+            f"{name} certifies {count:,} of {size:,} samples"
+            for name, count, size in zip((self.first, self.second), self.certified, self.n, strict=True)
+        )
+        found = "no more than sampling error" if self.ahead is None else f"{self.ahead} more beyond sampling error"
+        return f"At radius {short_text(self.radius, 'lower')}, {counts}: {found}."
+
 
 @names_wrong_types
 def accuracy_differences(
