@@ -307,6 +307,9 @@ def test_two_scores_of_one_table_are_compared_row_by_row(tmp_path, monkeypatch, 
     document = json.loads(capsys.readouterr().out)
     assert (document["n"], document["pairing"]["only_old"], document["pairing"]["only_new"]) == (N - 12, 12, 0)
     assert document["answer"][-1]["command"] == "certcal measure both.csv --score v2 --outcome won"
+    assert run(cli, [*asked[:-1], "--score", "v1,v2", "-o", "both.html"]) == 0
+    assert certcal.check("both.html", "both.csv").outcome == "holds"
+    capsys.readouterr()
     assert run(cli, [*asked, "--score", "v1,v2"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == document["rows"]
     renamed = certcal.compare({**OLD, "s": Z}, {**NEW, "t": Z}, score=["s", "t"], metrics="ece")

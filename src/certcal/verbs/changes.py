@@ -369,9 +369,10 @@ def compare_tables(
     asked = gather(ChangeSettings, values)
     progress.stage("reading")
     by = list(by) if isinstance(by, Iterator) else by
-    scores, of_one = two_scores(score), new is old
+    scores = two_scores(score)
+    of_one = new is old and scores is not None
     own: Any = ({}, {}) if scores is None else ({"score": scores[0]}, {"score": scores[1]})
-    called = ("old", "new") if scores is None or not of_one else scores
+    called = scores if of_one and scores is not None else ("old", "new")
     both = [
         PredictionSource("compare", (each,)).read(columns, values | more)
         for each, more in zip((old, new), own, strict=True)
@@ -384,7 +385,7 @@ def compare_tables(
     if tasks[0] != tasks[1]:
         said = [f"{side.name} has {_TASKS[task]}" for side, task in zip(sides, tasks, strict=True)]
         raise InputError(f"{said[0]} and {said[1]}; compare two tables of one kind")
-    sides, pairing = pair_columns(sides) if scores and of_one else pair_rows(sides, key, asked.pair)
+    sides, pairing = pair_columns(sides) if of_one else pair_rows(sides, key, asked.pair)
     progress.stage("comparing")
     return compare_predictions(*sides, pairing=pairing, by=by, settings=asked)
 

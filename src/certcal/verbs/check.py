@@ -318,6 +318,8 @@ def _ask_again(
     settings |= {"weights": weights} if weights is not None and "weights" in known else {}
     images = sources[1] if name == "certify" and len(sources) == 2 else None
     given = [*([] if model is None else [model]), *(sources if images is None else sources[:1])]
+    if name == "compare_tables" and len(given) == 1:
+        given *= 2  # two scores of one table
     found = function(*given, **settings, progress=progress)
     if isinstance(told := document.get("source"), str) and "source" in {each.name for each in fields(found)}:
         found = replace(found, source=told)
