@@ -1301,7 +1301,7 @@ MUTATIONS = (
     ),
     mutation(
         "verdicts: a lower limit of the true error contradicts the binned one",
-        "verdict/judging.py",
+        "verdict/ends.py",
         "and beyond >= 0 and (beyond > 0 or",
         "and (beyond != 0 or",
         "tests/test_verdict.py::test_a_bound_is_contradicted_by_a_claim_on_the_other_side_of_the_same_quantity_or_of_a_"
@@ -1309,7 +1309,7 @@ MUTATIONS = (
     ),
     mutation(
         "verdicts: percentiles of a biased metric show the opposite alone",
-        "verdict/judging.py",
+        "verdict/ends.py",
         '(min if side == "lower" else max)(number.value, mirrored)',
         "number.value",
         "tests/test_verdict.py::test_percentiles_of_resamples_show_the_opposite_only_with_their_mirror_image",

@@ -1,33 +1,13 @@
 """Is it good enough? Requirements such as "ece <= 5%", held against what a result claims: met, not met or not shown."""
 
-from certcal.verdict.judging import (
-    CLAIM_NAMES,
-    MET,
-    NOT_MET,
-    NOT_SHOWN,
-    OUTCOMES,
-    POPULATION,
-    SAMPLES,
-    Candidate,
-    Judgement,
-    Outcome,
-    Verdict,
-    Vocabulary,
-    judge,
-)
+from certcal.verdict.candidates import CLAIM_NAMES, Candidate, Vocabulary
+from certcal.verdict.judging import Judgement, Verdict, judge
 from certcal.verdict.requirement import Requirement, plain, read_requirements
 
 __all__ = [
     "CLAIM_NAMES",
-    "MET",
-    "NOT_MET",
-    "NOT_SHOWN",
-    "OUTCOMES",
-    "POPULATION",
-    "SAMPLES",
     "Candidate",
     "Judgement",
-    "Outcome",
     "Requirement",
     "Verdict",
     "Vocabulary",

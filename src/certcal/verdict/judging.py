@@ -1,18 +1,4 @@
-"""Requirements held against claims: which claim decides, on which side, and what that says in words.
-
-*Met*: the deciding end of the claim is as required. Wrong with at most the failure probability of the claim.
-
-*Not met*: the opposite is shown. Of an interval its other end violates the requirement, of an extreme inside intervals
-a value that some confidences reach, of an estimate the estimate itself. A bound needs a partner: a claim on the other
-side of the same quantity, or of one that lies beyond it. The binned error is at most the true one, so a lower limit of
-the binned error above an upper requirement shows that the true error is above it, but none of the true error says
-anything of the binned one; for lower requirements the other way round. Which partner is asked does not depend on the
-numbers, so a requirement that is met in truth is called not met with at most the partner's failure probability; with
-several settings, of which one suffices, with at most the sum of theirs.
-
-*Not shown*: neither. About how many samples would show it follows from the end's coming as near to the estimate as 1/√n
-does to 0.
-"""
+"""Requirements held against claims: which claim decides, on which side, and what that says in words."""
 
 from __future__ import annotations
 
@@ -26,8 +12,10 @@ from typing import Any, Literal
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.rounding import round_outward, sure_text
-from certcal._base.text import capital, counted, did_you_mean
-from certcal.claims import Bound, Certificate, Estimate, settings_text
+from certcal._base.text import capital, did_you_mean
+from certcal.claims import Certificate, Estimate, settings_text
+from certcal.verdict.candidates import SEVERAL, Candidate, Vocabulary, comparable_value
+from certcal.verdict.ends import SPREAD, DecisiveNumber, decisive_number, estimate_of, other_end, what_would_show
 from certcal.verdict.requirement import EXAMPLE, Requirement, plain, read_requirements
 
 Outcome = Literal["met", "not shown", "not met"]
@@ -35,96 +23,10 @@ MET: Outcome = "met"
 NOT_SHOWN: Outcome = "not shown"
 NOT_MET: Outcome = "not met"
 OUTCOMES: tuple[Outcome, ...] = (MET, NOT_SHOWN, NOT_MET)  # from good to bad
-SAMPLES, POPULATION = " on these samples", " for the population"
-# Kinds of numbers that leave room between the two sides.
-_SPREAD = ("bound", "interval")
-# Settings of which a result can hold several values, each with claims of its own. A requirement on all of them needs no
-# correction: if it is not met at one value, it passes only where the number at that value is wrong.
-_SEVERAL = ("bins", "radius", "epsilon", "attack", "kind", "method")
-# Claims that a metric's name means as well, nearest first. The binned error is below the true one, so an upper bound of
-# that also bounds it.
-_BINNED = "binned_calibration_error_of_the_population"
-_ALSO = {
-    "ece": (_BINNED, _BINNED.replace("the_", "the_weighted_"), "calibration_error"),
-    "classwise_ece": (f"mean_over_classes_of_the_{_BINNED}", "mean_over_classes_of_the_calibration_error"),
-    "mce": ("maximum_calibration_error",),
-    "ks_error": ("ks_calibration_error_of_the_population",),
-    "kuiper_error": ("kuiper_calibration_error_of_the_population",),
-    "calibration_error": ("ece",),
-}
-CLAIM_NAMES = {name.partition("_of_the_population")[0] for family, above in _ALSO.items() for name in (family, *above)}
 # What is before the name of a number where there are several of it.
 _PREFIX = re.compile(r"(?:(difference|old|new|reached)[ _])?(.*)")
 # Numbers that people say in percent.
 _PERCENT = re.compile(r"(?!.*difference)(.*_)?(m?ce|\w*ece|error|accuracy|rate|confidence)(_.*)?")
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """What numbers are called in print."""
-
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Labels of names."""
-    meanings: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Names of what is called so in print, by its plain spelling."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A claim that requirements can name."""
-
-    claim: Any
-    """An estimate, a bound, a certificate or a worst case."""
-    names: tuple[str, ...] = ()
-    """Other names of the claim."""
-    group: str | None = None
-    """The group it is about; None for the whole."""
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What tells it from others of its name, beside its own settings."""
-    about: str = ""
-    """What it is about, where a result has the same of something else: " for the population", " on these samples"."""
-    unasked: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The argument of a verb with which somebody could have asked for certain values of a setting and did not, by the
-    setting: its values are examples then, and no requirement is about all of them."""
-
-    @classmethod
-    def certified(cls, claim: Any, key: str, settings: Mapping[str, Any], *names: str, **more: Any) -> Candidate:
-        """One of the claims of intervals by its key: about these samples, or about the population."""
-        also = key.removeprefix("claimed_")
-        other = {"population_bound": "population_ece", "calibration_error": "samples_ece"}.get(also, also)
-        about = POPULATION if also == "population_bound" else SAMPLES
-        return cls(claim, (key, also, other, *names), settings=settings, about=about, **more)
-
-    @property
-    def known(self) -> dict[str, Any]:
-        """All settings, and the group."""
-        own = {**getattr(self.claim, "settings", {}), **self.settings}
-        if isinstance(self.claim, Certificate):
-            own.setdefault("radius", self.claim.radius)
-        if self.group is not None and self.group not in own.values():
-            own["group"] = self.group
-        return {plain(str(name)): value for name, value in own.items()}
-
-    def rank(self, names: Iterable[str]) -> int | None:
-        """How near the claim's names are to those asked for; None when it is another's."""
-        own = {plain(each) for each in (self.claim.name, *self.names)}
-        meant = [each for name in names for each in (name, *_ALSO.get(name, ()))]
-        return next((place for place, each in enumerate(meant) if each in own), None)
-
-    def fits(self, settings: Mapping[str, str]) -> bool:
-        """Whether it has these settings."""
-        known = self.known
-        return all(
-            name in known and _comparable_value(known[name]) == _comparable_value(value)
-            for name, value in settings.items()
-        )
-
-
-def _comparable_value(value: Any) -> float | str:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return str(value).casefold()
 
 
 @dataclass(frozen=True)
@@ -409,8 +311,8 @@ def _by_setting(question: _Question) -> list[list[Candidate]]:
     """
     found, asked = question.found, question.asked
     own = _strongest(found, question)[0].known
-    values = {name: {_comparable_value(each.known[name]) for each in found if name in each.known} for name in _SEVERAL}
-    several = [name for name in _SEVERAL if name in own and len(values[name]) > 1]
+    values = {name: {comparable_value(each.known[name]) for each in found if name in each.known} for name in SEVERAL}
+    several = [name for name in SEVERAL if name in own and len(values[name]) > 1]
     for each in found:
         for name in several if each.unasked else ():
             if name in each.unasked:
@@ -425,14 +327,14 @@ def _by_setting(question: _Question) -> list[list[Candidate]]:
     for each in found:
         known = each.known
         if known.keys() >= set(several):
-            parts.setdefault(tuple(_comparable_value(known[name]) for name in several), []).append(each)
+            parts.setdefault(tuple(comparable_value(known[name]) for name in several), []).append(each)
     return list(parts.values())
 
 
-def _strongest(found: Sequence[Candidate], question: _Question) -> tuple[Candidate, _DecisiveNumber]:
+def _strongest(found: Sequence[Candidate], question: _Question) -> tuple[Candidate, DecisiveNumber]:
     """The first of the strongest claims, and its number."""
     asked = question.asked
-    shown = [(each, _decisive_number(each.claim, asked.side, estimate=asked.estimate)) for each in found]
+    shown = [(each, decisive_number(each.claim, asked.side, estimate=asked.estimate)) for each in found]
     usable = [(each, number) for each, number in shown if number is not None]
     if not usable:
         several = question.found if len(found) < len(question.found) else ()
@@ -445,13 +347,13 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
     asked, known = question.asked, question.known
     candidate, number = first, near = _strongest(found, question)
     passed = asked.met_by(near.value) or (near.exact and math.isfinite(near.value) and asked.met_by(float(near.text)))
-    end, far = _other_end(first, near, known, asked)
+    end, far = other_end(first, near, known, asked)
     outcome = MET if passed else NOT_SHOWN
     if not passed and far is not None and not math.isnan(far.value) and not asked.met_by(far.value):
         outcome = NOT_MET
-        if far.kind in _SPREAD:
+        if far.kind in SPREAD:
             candidate, number = end, far
-    claim, estimate = candidate.claim, _estimate(first, known)
+    claim, estimate = candidate.claim, estimate_of(first, known)
     percent = asked.percent or _PERCENT.fullmatch(plain(claim.name)) is not None
     text = _text_on_its_side(number, asked, passed)
     printed = _printed(text, percent=percent)
@@ -459,9 +361,9 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
     opposite = None if far is None else far.value
     needed, remark = None, f", {number.remark}" if number.remark else ""
     if outcome == NOT_SHOWN:
-        needed, hope = _what_would_show(first.claim, near, far, estimate, asked)
+        needed, hope = what_would_show(first.claim, near, far, estimate, asked)
         remark += f"; {hope}" if hope else ""
-    sided = printed != "undefined" and (passed or number.kind in _SPREAD or isinstance(claim, Certificate))
+    sided = printed != "undefined" and (passed or number.kind in SPREAD or isinstance(claim, Certificate))
     side = {"upper": "at most ", "lower": "at least "}.get(number.side or "", "") if sided else ""
     limit = asked.limit
     return Judgement(
@@ -485,135 +387,11 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
         remark,
         estimate=estimate,
         interval=((opposite, near.value) if asked.side == "upper" else (near.value, opposite))
-        if near.kind in _SPREAD
+        if near.kind in SPREAD
         else None,
         samples_needed=needed,
         claim=claim,
     )
-
-
-def _other_end(
-    candidate: Candidate, near: _DecisiveNumber, known: Sequence[Candidate], asked: Requirement
-) -> tuple[Candidate, _DecisiveNumber | None]:
-    """The number that shows the opposite of a requirement where it violates it, and whose it is."""
-    claim, side = candidate.claim, "lower" if asked.side == "upper" else "upper"
-    if near.kind == "estimate":
-        return candidate, near
-    if not isinstance(claim, Bound):
-        return candidate, _opposite_number(claim, near, side)
-    ladder, step = _step(candidate)
-    partners: list[tuple[bool, int, Candidate, _DecisiveNumber]] = []
-    for each in known:
-        number = _decisive_number(each.claim, side, estimate=False)
-        if number is None or number.kind not in _SPREAD or each.group != candidate.group:
-            continue
-        other = _step(each)
-        beyond = (step - other[1]) * (1 if asked.side == "upper" else -1)
-        if other[0] == ladder and beyond >= 0 and (beyond > 0 or step > 0 or _same_bins(each, candidate)):
-            partners.append((isinstance(each.claim, Estimate), beyond, each, number))
-    return min(partners, key=lambda each: each[:2], default=(False, 0, candidate, None))[2:]
-
-
-def _opposite_number(claim: Any, near: _DecisiveNumber, side: str) -> _DecisiveNumber | None:
-    """What a claim says on the other side: an estimate by its interval, an extreme by what is reached."""
-    if isinstance(claim, Estimate) and claim.interval is not None:
-        number, spread = _decisive_number(claim, side, estimate=False), claim.interval
-        if number is None or not spread.resampled:
-            return number
-        # Percentiles of a metric that is biased lie on one side of what it is in the population: its mirror image, the
-        # basic interval, lies on the other, and both must show it.
-        mirrored = 2 * claim.value - (spread.upper if side == "lower" else spread.lower)
-        end = (min if side == "lower" else max)(number.value, mirrored)
-        return replace(number, value=end, text=round_outward(end, side))
-    if isinstance(claim, Certificate):
-        return None
-    reached = getattr(claim, "reached", None)
-    return replace(near, value=float(claim.value if reached is None else reached))
-
-
-def _step(candidate: Candidate) -> tuple[Any, int]:
-    """Which quantity a claim is about: its ladder, and the step there. What is on a lower step is at most as large."""
-    own = plain(candidate.claim.name)
-    several = tuple(_comparable_value(candidate.known.get(name, "")) for name in _SEVERAL if name != "bins")
-    for metric, above in _ALSO.items():
-        if own in (metric, *above):
-            return (metric, several), int(own == above[-1])
-    return (own, several), 0
-
-
-def _same_bins(one: Candidate, other: Candidate) -> bool:
-    return all(one.known.get(name) == other.known.get(name) for name in ("bins", "closed"))
-
-
-def _estimate(candidate: Candidate, known: Sequence[Candidate]) -> float | None:
-    """What was judged, on these samples: the estimate itself, or the one beside a bound."""
-    claim = candidate.claim
-    if isinstance(claim, Bound):
-        ladder, step = _step(candidate)
-        beside = (each for each in known if isinstance(each.claim, Estimate) and each.group == candidate.group)
-        same = (each for each in beside if _step(each)[0] == ladder and (step > 0 or _same_bins(each, candidate)))
-        found = next((each.claim.value for each in same), claim.terms.get("error on the samples", math.nan))
-    else:
-        found = claim.value if isinstance(claim, Estimate) else math.nan
-    return None if math.isnan(found) else float(found)
-
-
-def _what_would_show(
-    claim: Any, near: _DecisiveNumber, far: _DecisiveNumber | None, estimate: float | None, asked: Requirement
-) -> tuple[int | None, str]:
-    """About how many samples would show it, and that in words.
-
-    An error whose limits reach down to 0 is taken to be 0, for its estimate is as large as its noise.
-    """
-    none = far is not None and far.value == 0 and asked.side == "upper"
-    centre = 0.0 if none else estimate
-    if centre is None or near.kind not in _SPREAD or not math.isfinite(near.value):
-        return None, ""
-    if not asked.met_by(centre) or centre == asked.limit:
-        return None, "the estimate itself is beyond the limit: more samples are more likely to show that it is not met"
-    exact = claim.n * ((near.value - centre) / (asked.limit - centre)) ** 2
-    if not exact < 1e12:
-        return None, "the estimate is too near to the limit"
-    unit = 10 ** max(0, math.floor(math.log10(exact)) - 1)
-    needed = math.ceil(exact / unit - 1e-6) * unit
-    return needed, f"about {counted(needed, 'sample')} would show it{' if there is no error' if none else ''}"
-
-
-@dataclass(frozen=True)
-class _DecisiveNumber:
-    """The number of a claim that decides: how strong it is, its words and its rounding."""
-
-    order: int
-    kind: str
-    value: float
-    text: str
-    side: str | None
-    remark: str
-    failure: float = 0.0
-    exact: bool = False  # the text is itself claimed
-
-
-def _decisive_number(claim: Any, side: str, *, estimate: bool) -> _DecisiveNumber | None:
-    """What a claim says on the side that is asked; None where it says nothing there."""
-    if isinstance(claim, Estimate):
-        if estimate:
-            text = f"{claim.value:.4f}"
-            return _DecisiveNumber(0, "estimate", float(claim.value), text, None, "on these samples only")
-        if claim.interval is None:
-            return None
-        end, failure = float(getattr(claim.interval, side)), _one_minus(claim.interval.level)
-        return _DecisiveNumber(1, "interval", end, round_outward(end, side), side, sure_text(failure), failure)
-    own = getattr(claim, "side", None) or {"highest": "upper", "lowest": "lower"}[claim.extreme]
-    if estimate or own != side:
-        return None
-    proved = getattr(claim, "lower_end", None) if side == "lower" else None
-    value = float(claim.value if proved is None else proved)
-    if isinstance(claim, Bound | Certificate):
-        kind, failure = ("bound", claim.delta) if isinstance(claim, Bound) else ("certificate", claim.ledger.spent)
-        sure = sure_text(failure) if failure else "under its assumptions"
-        return _DecisiveNumber(0, kind, value, claim.text, side, sure, failure, exact=True)
-    kind = "worst case" if hasattr(claim, "extreme") else "certified value"
-    return _DecisiveNumber(0, kind, value, claim.text, side, "inside the intervals", exact=True)
 
 
 def _unusable(found: Sequence[Candidate], what: str, asked: Requirement) -> InputError:
@@ -635,7 +413,7 @@ def _unusable(found: Sequence[Candidate], what: str, asked: Requirement) -> Inpu
     return InputError(reason, argument="require", remedy=remedy)
 
 
-def _what(candidate: Candidate, number: _DecisiveNumber, labels: Mapping[str, str]) -> str:
+def _what(candidate: Candidate, number: DecisiveNumber, labels: Mapping[str, str]) -> str:
     """What a claim is about, as a person says it."""
     bins, (before, name) = candidate.known.get("bins"), _PREFIX.fullmatch(candidate.claim.name).groups("")  # pyright: ignore[reportOptionalMemberAccess]
     what = labels.get(name, name.replace("_", " ").replace(" of the population", ""))
@@ -651,7 +429,7 @@ def _where(candidate: Candidate, every: Sequence[Candidate], asked: Requirement,
     """The settings that tell a claim from others, and its group."""
     known = {key: value for key, value in candidate.known.items() if value != candidate.group}
     told = {key: known[key] for key in asked.settings if key in known}
-    for key in (*_SEVERAL, "samples"):
+    for key in (*SEVERAL, "samples"):
         if key in known and any(key in each.known and each.known[key] != known[key] for each in every):
             told[key] = known[key]
     if isinstance(candidate.claim, Certificate):
@@ -663,7 +441,7 @@ def _where(candidate: Candidate, every: Sequence[Candidate], asked: Requirement,
     return f"{f' ({inside})' if inside else ''}{'' if candidate.group is None else f' for {candidate.group}'}"
 
 
-def _text_on_its_side(number: _DecisiveNumber, asked: Requirement, passed: bool) -> str:
+def _text_on_its_side(number: DecisiveNumber, asked: Requirement, passed: bool) -> str:
     """The number in as many digits as show on which side of the limit it is."""
     text = number.text
     for digits in range(5, 18):
@@ -685,7 +463,3 @@ def _printed(text: str, *, percent: bool) -> str:
 def _limit_text(asked: Requirement, text: str) -> str:
     """A limit, in percent where the number is."""
     return _printed(f"{Decimal(asked.number).normalize():f}", percent=text.endswith("%"))
-
-
-def _one_minus(level: float) -> float:
-    return float(Decimal(1) - Decimal(repr(float(level))))
