@@ -14,7 +14,7 @@ from _population_train import AGAIN, EARLY
 from _running import markdown
 
 from certcal.claims import round_outward
-from certcal.lab.study import Answer, Finding, FindingTable, Lines, StudySearch, StudyTable
+from certcal.lab.study import Finding, FindingTable, Lines, QuestionAnswer, StudySearch, StudyTable
 from certcal.lab.study._resampling import Resampling
 
 SHOWN = {"accuracy": "Acc", "ece": "ECE", "hcs_1": "HCS₁", "hcs_2": "HCS₂", "hcs_3": "HCS₃", "mmce": "MMCE"}
@@ -65,7 +65,7 @@ def _range(values: Any) -> str:
     return f"{middle:.1f} ({low:.1f} to {high:.1f})"
 
 
-def findings(answer: Answer, datasets: Sequence[str], *where: str) -> list[list[str]]:
+def findings(answer: QuestionAnswer, datasets: Sequence[str], *where: str) -> list[list[str]]:
     """The numbers of an answer as rows: a column per data set where they are of one each."""
     names: dict[str, dict[str, str]] = {}
     for found in answer.findings:

@@ -127,25 +127,33 @@ def of_the_driver(folder: Path) -> Driver:
     """Plan a million units; write shards as a large run does; weigh what a run leaves on the disk."""
     from certcal.models import wrap
     from certcal.smoothing._manifest import Size, Unit, plan
+    from certcal.smoothing._sampler import Tally
     from certcal.smoothing._shards import counting_columns, write_shard
 
     before, began = resident(), time.process_time()
     units = plan([Size(10**6, 10**5)], 100, 100, 10**5)
     planned = (time.process_time() - began) / len(units), (resident() - before) / len(units)
     del units
-    samples, width, shards = 250, 257, 40
     rng = np.random.default_rng(0)
-    histogram = rng.multinomial(10**5, rng.dirichlet(np.full(width, 0.05)), samples)
+    model = wrap(lambda batch: np.c_[batch.sum(1), -batch.sum(1)], outputs="logits")
+    inputs, labels = rng.random((500, 4), np.float32), rng.integers(0, 2, 500)
+    run = sample(model, inputs, labels, sigma=SIGMA, n=2_000, out=folder / "r")
+    samples, shards = 250, 40
+    width, none = len(run.manifest.thresholds) + 1, np.zeros(samples, np.int64)
+    tally = Tally(
+        np.full(samples, 10**5),
+        none,
+        rng.multinomial(10**5, rng.dirichlet(np.full(width, 0.05)), samples),
+        np.full(samples, 10**5 << 29),
+        np.tile([10**5, 0], (samples, 1)),
+        np.zeros((samples, 0, width), np.int64),
+    )
     began = time.process_time()
     for number in range(shards):
         unit = Unit("counting", number * samples, (number + 1) * samples, 0, 10**5)
-        counted = np.full(samples, 10**5), np.zeros(samples, np.int64), histogram
-        write_shard(folder / "shards", "run", unit, counting_columns(unit, np.zeros(samples, np.int64), *counted))
+        columns = counting_columns(unit, run.manifest, none, none[:, None][:, :0], tally)
+        write_shard(folder / "shards", run.manifest, unit, columns)
     written = (time.process_time() - began) / shards
-    model = wrap(lambda batch: np.c_[batch.sum(1), -batch.sum(1)], outputs="logits")
-    run = sample(
-        model, rng.random((500, 4), np.float32), rng.integers(0, 2, 500), sigma=SIGMA, n=2_000, out=folder / "r"
-    )
     weight = sum(path.stat().st_size for path in run.path.rglob("*.parquet"))
     return Driver(*planned, written, samples, weight / 500)
 
