@@ -55,6 +55,35 @@ def mutation(name: str, file: str, old: str, new: str, *tests: str) -> Mutation:
 
 
 MUTATIONS = (
+    # --------------------------------------------------------------------------------------------- checked pages
+    mutation(
+        "check: the text around the numbers is not compared",
+        "verbs/check.py",
+        "    if one == other:\n        return CheckedClaim(what",
+        "    if one[0] == other[0]:\n        return CheckedClaim(what",
+        "tests/verbs/test_check.py::test_a_number_changed_in_the_visible_text_alone_does_not_hold",
+    ),
+    mutation(
+        "check: numbers need not agree",
+        "verbs/check.py",
+        "_TOLERANCE, _OF_NETWORKS = 1e-9, 1e-5",
+        "_TOLERANCE, _OF_NETWORKS = 1e-1, 1e-5",
+        "tests/verbs/test_check.py::test_every_number_of_the_json_is_compared",
+    ),
+    mutation(
+        "check: what is only on the page is passed over",
+        "verbs/check.py",
+        "for key in {**again, **page} if key not in",
+        "for key in again if key not in",
+        "tests/verbs/test_check.py::test_whatever_is_changed_in_the_json_does_not_hold",
+    ),
+    mutation(
+        "check: another file goes through where the numbers are the same",
+        "verbs/check.py",
+        "        same = digest in there\n",
+        "        same = bool(there)\n",
+        "tests/verbs/test_check.py::test_another_table_is_told_by_its_digest_even_where_all_numbers_are_the_same",
+    ),
     # ------------------------------------------------------------------------------------------------- answers
     mutation(
         "groups: each has the level of all of them",

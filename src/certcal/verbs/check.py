@@ -44,7 +44,9 @@ _VERBS: Mapping[str, Callable[..., Any]] = {
 _CALLERS = {"verb", "not_recorded", "weights", "device", "threads", "batch", "save", "save_inputs", "keep_inputs"}
 # Numbers agree to so many parts; those of a network depend on the machine.
 _TOLERANCE, _OF_NETWORKS = 1e-9, 1e-5
-_AUTHORS = "title, fields about the model, command, date, times and versions are the author's words"
+_AUTHORS = (
+    "title, fields about the model, names of files, command, date, notes, times and versions are the author's words"
+)
 _DURATION = re.compile(r"\A[0-9.,]{1,12} (?:ms|s|min|h)\Z")
 _ABSENT = object()
 
