@@ -80,7 +80,7 @@ def test_periods_are_drawn_in_their_order_with_what_was_predicted_and_observed(f
 
 
 def test_the_table_of_rates_has_every_group_and_says_how_columns_were_cut(found: certcal.Measurement) -> None:
-    said, _, rates, metrics = section(found.report()).blocks
+    said, _, rates = section(found.report()).blocks
     assert "Age cut at its quintiles: 0–8, 9–18, 19–27, 28–36, 37–46." in said.text
     assert "Opened cut into months: 2024-01 to 2024-06." in said.text
     assert isinstance(rates, Table)
@@ -90,9 +90,12 @@ def test_the_table_of_rates_has_every_group_and_says_how_columns_were_cut(found:
     assert not isinstance(first, str)
     assert heads[:6] == ["group", "samples", "events", "mean score %", "observed rate %", "O/E"]
     assert isinstance(first[5], Strong)  # type: ignore[index]
-    # Without intervals no table of the appendix has the metrics.
-    assert isinstance(metrics, Table)
-    assert metrics.caption == "Estimates per group"
+    assert heads[-1] == "ECE 15"
+    assert "Metrics per group" in [each.title for each in found.report().appendix]
+    named = certcal.measure(TABLE, by="kind", bootstrap=0, metrics=["brier_score", "accuracy", "base_rate"])
+    (table,) = (block for block in section(named.report()).blocks if isinstance(block, Table))
+    assert [column.head for column in table.columns][7:9] == ["gap, points", "joint interval of the gap"]
+    assert {"Brier", "accuracy"} <= {column.head for column in table.columns}
 
 
 def test_a_page_a_terminal_and_a_figure_show_them(found: certcal.Measurement) -> None:

@@ -25,8 +25,8 @@ from certcal.report.charts import (
     whiskers,
 )
 from certcal.report.document import Block, Cell, Column, Figures, Strong, Table, Text
-from certcal.report.names import headlines, per_group, short_label, wording
-from certcal.report.numbers import bins_text, interval, minus
+from certcal.report.names import per_group, short_label, wording
+from certcal.report.numbers import bins_text, minus
 
 if TYPE_CHECKING:
     from certcal.data import GroupingColumns
@@ -37,19 +37,16 @@ if TYPE_CHECKING:
 # Intervals below each other that can be read.
 _MOST_DRAWN = 30
 # What the table of rates says already.
-_SAID = {"base_rate", "mean_score", "observed_expected_ratio", "calibration_slope", "accuracy", "mean_confidence"}
+_SAID = {"binary": {"base_rate", "mean_score", "observed_expected_ratio", "calibration_slope"}}
+_SAID_OF_CONFIDENCES = {"accuracy", "mean_confidence"}
 
 
 def measured_groups(found: Measurement) -> list[Block]:
-    """What is said of groups: the picture, the table of rates, and the metrics of each."""
+    """What is said of groups: the picture, and the table of rates and metrics."""
     if not found.groups:
         return []
-    return [
-        Text(" ".join((_claim(found), *cuts(found.groupings)))),
-        Figures(group_charts(found)),
-        _rates(found),
-        *([metrics] if (metrics := _metrics(found)) is not None else []),
-    ]
+    said = Text(" ".join((_claim(found), *cuts(found.groupings))))
+    return [said, Figures(group_charts(found)), _rates(found)]
 
 
 def group_charts(found: Measurement) -> list[Chart]:
@@ -107,7 +104,7 @@ def _scale(rows: Sequence[NamedInterval], task: str) -> tuple[Axis, float, str]:
     """The axis of a forest plot, what would be ideal, and the name of what is drawn."""
     ends = [end for row in rows for end in row[1:4] if isinstance(end, float)]
     if task == "binary":
-        return around(ends, 1.0, "observed / expected (log)", log=True), 1.0, "O/E"
+        return around(ends, 1.0, "observed / expected", log=True), 1.0, "O/E"
     return around(ends, 0.0, "accuracy − confidence, points"), 0.0, "gap"
 
 
@@ -172,7 +169,7 @@ def _rates(found: Measurement) -> Table:
     """A row per group, worst first: what was predicted, what was observed, and intervals that hold together."""
     rates = [_rate(each) for each in found.worst_groups]
     level, words = percent_text(rates[0].level), wording(found.task)
-    slopes, ece = any(rate.slope_interval for rate in rates), found.row_of("ece")
+    slopes, metrics = any(rate.slope_interval for rate in rates), _metrics(found)
     binary = found.task == "binary"
     columns = {
         "events": Column("events", "count", priority=2) if binary else None,
@@ -180,7 +177,6 @@ def _rates(found: Measurement) -> Table:
         "observed": Column(f"{words.rate} %", "percent", priority=4 if binary else 0),
         "value": Column("O/E" if binary else "gap, points", "estimate"),
         "interval": Column(f"{level} interval, joint", "interval"),
-        "ece": Column(f"ECE {bins_text(ece)}", "estimate", priority=5) if ece is not None else None,
         "gap": Column("gap, points", "estimate", priority=8) if binary else None,
         "gap interval": Column("joint interval of the gap", "interval", priority=9) if binary else None,
         "slope": Column("slope", "estimate", priority=6) if slopes else None,
@@ -192,37 +188,27 @@ def _rates(found: Measurement) -> Table:
         cells: dict[Any, Cell] = {"value": Strong(value) if rate.direction else value, "interval": ends}
         cells |= {"predicted": rate.predicted, "observed": rate.observed}
         cells["events"] = None if rate.events is None else f"{rate.events:,.0f}"
-        cells["ece"] = None if (own := found.row_of("ece", group)) is None else float(own.value)
+        cells |= {key_of_row(row): float(row.value) for row in group.rows}
         cells["gap"] = minus(f"{100 * rate.gap:+.1f}")
         cells["gap interval"] = _between(100 * rate.gap_interval[0], 100 * rate.gap_interval[1], 1)
         cells["slope"] = "–" if rate.slope is None else minus(f"{rate.slope:.2f}")
         cells["slope interval"] = _between(*(rate.slope_interval or (math.nan, math.nan)), 2)
         lines.append((group.name, group.n, cells))
     note = "In bold: beyond sampling error." if any(rate.direction for rate in rates) else ""
-    shown = {key: column for key, column in columns.items() if column is not None}
+    shown: dict[Any, Column] = {key: column for key, column in columns.items() if column is not None}
+    for row in metrics:
+        name = f"{short_label(row.name, found.task)} {bins_text(row)}".strip()
+        shown[key_of_row(row)] = Column(name, "estimate", priority=2 if len(metrics) > 1 else 5)
     by = group_head(found.groupings, found.by)
     return per_group(by, shown, lines, "Predicted and observed per group, worst first", note)
 
 
-def _metrics(found: Measurement) -> Table | None:
-    """The metrics that tell most, per group, or those that were asked for by name."""
-    named = found.settings is not None and found.settings.by_name
-    if not named and any(row.interval is not None for row in found.rows):
-        return None  # every metric has its interval in the appendix
-    rows = [row for row in map(found.row_of, headlines(found.task)) if row is not None]
-    rows = rows[:8] or list(found.whole.rows[:8])
-    columns: dict[Any, Column] = {}
-    for place, row in enumerate(row for row in rows if named or row.name not in _SAID):
-        name = f"{short_label(row.name, found.task)} {bins_text(row)}".strip()
-        columns[key_of_row(row)] = Column(name, "estimate", priority=place + 2 if place > 2 else 0)
-        if row is found.headline and row.interval is not None:
-            columns["interval", key_of_row(row)] = Column(f"{percent_text(row.interval.level)} interval", "interval")
-    lines: list[tuple[str, int, Mapping[Any, Cell]]] = []
-    for group in (found.whole, *found.groups):
-        cells: dict[Any, Cell] = {key_of_row(row): float(row.value) for row in group.rows}
-        cells |= {("interval", key_of_row(row)): interval(row) for row in group.rows}
-        lines.append((group.name, group.n, cells))
-    return per_group(group_head(found.groupings, found.by), columns, lines, "Estimates per group") if columns else None
+def _metrics(found: Measurement) -> list[Estimate]:
+    """Metrics that the table of rates has: those that were asked for by name, else the ECE; the appendix has all."""
+    if found.settings is None or not found.settings.by_name:
+        return [row for row in [found.row_of("ece")] if row is not None]
+    said = _SAID.get(found.task, _SAID_OF_CONFIDENCES)
+    return [row for row in found.whole.rows if row.name not in said][:8]
 
 
 def key_of_row(row: Estimate) -> tuple[str, str]:

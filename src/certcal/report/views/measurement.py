@@ -160,8 +160,9 @@ def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
 
 
 def _group_intervals(found: Measurement) -> list[Block]:
-    if not any(row.interval is not None for group in found.groups for row in group.rows):
+    if not found.groups:
         return []
+    spreads = any(row.interval is not None for group in found.groups for row in group.rows)
     columns = [Column("metric"), Column("bins", "count")]
     columns += [Column(group.name, "estimate") for group in (found.whole, *found.groups)]
     by_key = [{key_of_row(row): row for row in group.rows} for group in (found.whole, *found.groups)]
@@ -170,8 +171,11 @@ def _group_intervals(found: Measurement) -> list[Block]:
         mine = [values.get(key_of_row(row)) for values in by_key]
         name = row_label(row, found.task)
         rows.append([name, bins_text(row), *("" if each is None else float(each.value) for each in mine)])
-        rows.append(["", "", *("" if each is None else interval(each) for each in mine)])
-    return [Table(columns, rows, "Every metric per group, with intervals", fit="split", most=10_000)]
+        if spreads:
+            rows.append(["", "", *("" if each is None else interval(each) for each in mine)])
+    return [
+        Table(columns, rows, f"Every metric per group{', with intervals' if spreads else ''}", fit="split", most=10_000)
+    ]
 
 
 def _by_method(bounds: Sequence[Bound]) -> dict[str, Bound]:
