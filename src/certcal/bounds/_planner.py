@@ -163,7 +163,7 @@ def plan(
         nonlocal name
         values: list[float] = []
         for k in range(count):
-            each = bound(*draw(n, np.random.default_rng([start, k])), delta=level)
+            each = _bound_of(bound, called, *draw(n, np.random.default_rng([start, k])), level)
             values.append(each.value)
             name = each.name
         found[n] = PlannedSize(n, float(np.median(values)), sum(value <= goal for value in values) / count)
@@ -195,6 +195,19 @@ def _method(method: str | Callable[..., Bound], bins: int) -> Callable[..., Boun
     if isinstance(method, str) and method not in known:
         raise InputError(f"method is {method!r}; pass one of {', '.join(known)}, or a function")
     return known[method] if isinstance(method, str) else function(method, "method", f"pass one of {', '.join(known)}")
+
+
+def _bound_of(bound: Callable[..., Bound], called: str, scores: Floats, outcomes: Any, delta: float) -> Bound:
+    try:
+        found: Any = bound(scores, outcomes, delta=delta)
+    except (TypeError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise InputError(
+            f"method {called} failed: {said}; it is called as method(scores, outcomes, delta=…)"
+        ) from error
+    if not isinstance(found, Bound):
+        raise InputError(f"method {called} returned a {type(found).__name__}; it must return a certcal.Bound")
+    return found
 
 
 def _classifier(scores: Floats | None, error: float) -> Callable[[int, np.random.Generator], tuple[Floats, Any]]:

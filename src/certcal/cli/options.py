@@ -36,7 +36,20 @@ _DISTANCE = re.compile(r"([0-9.]{1,20})\s*/\s*([0-9.]{1,20})")
 
 
 class NamedChoice(click.Choice[str]):
-    """One of some words; another one is answered with the nearest of them."""
+    """One of some words, or "module:name" where objects of one's own are taken; else the nearest word is named."""
+
+    def __init__(self, choices: Iterable[str], spec: Spec | None = None) -> None:
+        super().__init__(list(choices))
+        self.spec = spec
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The word, or the object."""
+        if self.spec is None or not self.spec.own or value in self.choices:
+            return super().convert(value, param, ctx)
+        try:
+            return _parse_value(value, self.spec) if _OBJECT.fullmatch(value) else super().convert(value, param, ctx)
+        except _UnreadableError as error:
+            self.fail(str(error), param, ctx)
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """What is wrong, and what was probably meant."""
@@ -137,7 +150,7 @@ def _option(section: str, name: str, spec: Spec, default: Any, required: bool = 
 def _type(spec: Spec) -> click.ParamType[Any]:
     if spec.kind == "file":
         return click.Path()
-    return NamedChoice(spec.choices) if spec.kind == "word" and not spec.many else Typed(spec)
+    return NamedChoice(spec.choices, spec) if spec.kind == "word" and not spec.many else Typed(spec)
 
 
 def checked_option(section: str, flag: str, spec: Spec, name: str | None = None, **more: Any) -> Callable[[Any], Any]:
@@ -193,6 +206,30 @@ class Typed(click.ParamType[Any]):
         return [CompletionItem(word) for word in self.spec.choices if word.startswith(incomplete)]
 
 
+_OBJECT = re.compile(r"[\w.]+:[\w.]+")
+
+
+def _own_object(name: str) -> Any:
+    """The object of "module:name" in place of a built-in name; a class is made without arguments."""
+    from certcal.models import find_named
+
+    try:
+        found: Any = find_named(name)
+    except InputError as error:
+        raise _UnreadableError(str(error)) from None
+    if not isinstance(found, type):
+        if not (callable(found) or hasattr(found, "run") or hasattr(found, "fit")):
+            raise _UnreadableError(
+                f"{name} can be neither called nor run; name a function, a class or an object of one"
+            )
+        return found
+    try:
+        return found()
+    except Exception as error:  # whatever somebody else's class raises
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise _UnreadableError(f"{name}() failed: {said}; name an object that is made already") from None
+
+
 class _UnreadableError(Exception):
     """What is wrong with the text of an option."""
 
@@ -200,6 +237,8 @@ class _UnreadableError(Exception):
 def _parse_value(value: str, spec: Spec) -> Any:
     text, word = value.strip(), value.strip().lower()
     match spec.kind:
+        case "text" | "word" if spec.own and _OBJECT.fullmatch(text):
+            return _own_object(text)
         case "text" | "file":
             return value
         case "name":

@@ -49,6 +49,8 @@ class Adapter(ABC):
             remedy = "it must accept float32 batches of that shape"
             if known is not None and known != shape[1:]:
                 remedy = f"it is for samples of shape {known}: resize or reshape the inputs"
+            if "argument #1 'indices'" in str(error):  # of torch's embeddings
+                remedy = "token ids cannot be perturbed: pass embeddings, and the model from there on (inputs_embeds)"
             raise InputError(
                 f"{self.description} failed on a batch of shape {shape}: {reason(error)}; {remedy}"
             ) from error

@@ -385,7 +385,7 @@ def differentiable(model: object, outputs: Outputs | None = None, *, device: str
             return Differentiable(with_clear_failures(rebuilt(found), about), "logits", about)
     raise InputError(
         f"{about} gives no gradients; pass the torch module it was made from, or load that by its name, "
-        "'package.module:name', with its weights"
+        "'package.module:name', with its weights; bound the scores of trees with verify"
     )
 
 

@@ -31,7 +31,7 @@ def rebuilt(model: EstimatorModel) -> nn.Module:
     if not known or not (linear or is_instance(last, "sklearn.neural_network", "MLPClassifier")):
         raise InputError(
             f"{description} gives no gradients; of scikit-learn's classifiers linear ones and MLPClassifier do, behind "
-            "scalers as well, or pass a torch module"
+            "scalers as well; pass a torch module, or bound the scores of trees with verify"
         )
     weights, biases = _linear(last) if linear else _perceptron(last, description)
     shift, scale = np.zeros(weights[0].shape[1]), np.ones(weights[0].shape[1])

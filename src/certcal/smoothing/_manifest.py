@@ -265,7 +265,9 @@ def read_manifest(folder: Path) -> Manifest:
         with open_regular(path) as stream:
             content = stream.read(_MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{folder}: there is no run here (no {FILE}); check the path") from None
+        trained = folder / "model.safetensors"
+        remedy = f"a training is: its model is {trained}, for predict, sample and attack" if trained.exists() else ""
+        raise InputError(f"{folder}: there is no run here (no {FILE}); {remedy or 'check the path'}") from None
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror or error}); check the path and permissions"
