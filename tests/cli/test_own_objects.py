@@ -87,7 +87,7 @@ def test_an_attack_and_a_kind_of_certificate_of_ones_own_are_used(certcal_comman
         (("measure", "{scores}", "--metric", "raises_on_import:x"), "importing raises_on_import failed"),
         (("measure", "{scores}", "--metric", "{own}:broken"), "out of ideas"),
         (("plan", "0.3", "--method", "{own}:broken"), "method broken failed: out of ideas"),
-        (("plan", "0.3", "--method", "{own}:text"), "method text returned a str; it must return a certcal.Bound"),
+        (("plan", "0.3", "--method", "{own}:text"), "method text returned a str; it must return a Bound"),
         (("recalibrate", "fit", "{scores}", "--method", "{own}:Needy"), "Needy() failed"),
         (("recalibrate", "fit", "{scores}", "--method", "{own}:number"), "--method: {own}:number can be neither"),
         (("recalibrate", "fit", "{scores}", "--method", "a:b:c"), "'a:b:c' is not one of"),

@@ -202,11 +202,9 @@ def _bound_of(bound: Callable[..., Bound], called: str, scores: Floats, outcomes
         found: Any = bound(scores, outcomes, delta=delta)
     except (TypeError, ValueError) as error:
         said = " ".join(str(error).split())
-        raise InputError(
-            f"method {called} failed: {said}; it is called as method(scores, outcomes, delta=…)"
-        ) from error
-    if not isinstance(found, Bound):
-        raise InputError(f"method {called} returned a {type(found).__name__}; it must return a certcal.Bound")
+        raise InputError(f"method {called} failed: {said}; it is called with scores, outcomes and delta=…") from error
+    if not (hasattr(found, "value") and hasattr(found, "name")):
+        raise InputError(f"method {called} returned a {type(found).__name__}; it must return a Bound")
     return found
 
 

@@ -38,8 +38,8 @@ _DISTANCE = re.compile(r"([0-9.]{1,20})\s*/\s*([0-9.]{1,20})")
 class NamedChoice(click.Choice[str]):
     """One of some words, or "module:name" where objects of one's own are taken; else the nearest word is named."""
 
-    def __init__(self, choices: Iterable[str], spec: Spec | None = None) -> None:
-        super().__init__(list(choices))
+    def __init__(self, choices: Iterable[str], spec: Spec | None = None, *, case_sensitive: bool = True) -> None:
+        super().__init__(list(choices), case_sensitive)
         self.spec = spec
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -219,9 +219,7 @@ def _own_object(name: str) -> Any:
         raise _UnreadableError(str(error)) from None
     if not isinstance(found, type):
         if not (callable(found) or hasattr(found, "run") or hasattr(found, "fit")):
-            raise _UnreadableError(
-                f"{name} can be neither called nor run; name a function, a class or an object of one"
-            )
+            raise _UnreadableError(f"{name} can be neither called nor run; name a function, class or object")
         return found
     try:
         return found()
