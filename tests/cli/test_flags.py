@@ -12,7 +12,7 @@ import pytest
 from certcal.cli import cli
 from certcal.cli.common import COMMON
 
-# What a flag means, as its help must say it in every command that has it; of any other flag the first clause is the same.
+# What a flag means, as its help must say it wherever it is taken; of any other flag the first clause is the same.
 MEANINGS = {
     "--alpha": r"^Failure probability of each (certificate|decision|sample's interval)",
     "--batch": r"^Inputs per (call of the model|optimisation step)",
@@ -20,7 +20,7 @@ MEANINGS = {
     "--bounds": r"^Also bound the (true calibration error|difference)",
     "--by": r"^Also \w+ each group of this column",
     "--column": r"^Column of the",
-    "--data": r"^(digits, |Inputs of the run|Where the data are)",
+    "--data": r"^(digits, |Inputs of the run|Where the data are|What the page is about)",
     "--dataset": r"^Data sets?( to review)?\b",
     "--delta": r"^Failure probability of each (population )?bound",
     "--device": r"^Where (the model computes|to train|to compute)",
@@ -35,7 +35,7 @@ MEANINGS = {
     "--limit": r"the first N (inputs|samples)",
     "--method": r"^(Bound to plan for|Calibrator|Training method|Search methods)",
     "--metric": r"^(Metric to report|Calibration metric)",
-    "--model": r"module:name",
+    "--model": r"module:name|^The model of",
     "--norm": r"^Norm of the (perturbation|change)",
     "--outcome": r"^Outcomes of (the|a) binary score",
     "--output": r"^(Also write|Write|Table to write|Folder)",
@@ -45,6 +45,7 @@ MEANINGS = {
     "--set": r"hyperparameter|[Vv]alue for a field",
     "--sigma": r"standard deviation|Standard deviation|Noise level",
     "--split": r"^Split",
+    "--weights": r"^(Weights of the network|Its weights)",
     "-n": r"^Noise samples",
 }
 MEANINGS["-o"] = MEANINGS["--output"]
