@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal import InputError
+from certcal import InputError, measure, recalibrate
 from certcal.calibrators import Calibrator, VennAbers
 from tests.calibrators import naive_maps as naive
 
@@ -67,3 +67,19 @@ def test_damaged_steps_are_refused(changes):
     document["fitted"] |= changes
     with pytest.raises(InputError, match="damaged"):
         Calibrator.from_dict(document)
+
+
+def test_an_applied_map_has_both_probabilities_beside_the_score(tmp_path):
+    rng = np.random.default_rng(3)
+    z = rng.random(300)
+    table = {"score": z.tolist(), "outcome": (rng.random(300) < z**2).astype(int).tolist()}
+    found = recalibrate(table, method="venn-abers")
+    for source in (table, {"score": table["score"]}):
+        done = found.apply(source, everything=True)
+        low, high = found.map.probabilities(z)
+        assert np.array_equal(done.table["score_p0"], low)
+        assert np.array_equal(done.table["score_p1"], high)
+        assert (low <= done.table["score"]).all()
+        assert (done.table["score"] <= high).all()
+    path = found.apply(table, everything=True).save(tmp_path / "after.csv")
+    assert measure(path).n == 300

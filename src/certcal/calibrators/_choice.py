@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.text import counted
 from certcal.calibrators._isotonic import IsotonicCalibration
-from certcal.calibrators._logistic import resolution
+from certcal.calibrators._logistic import groups_of, resolution
 from certcal.calibrators._predictions import fit_predictions, mapped, named_calibrator, takes_scores
 from certcal.predictions import Predictions
 
@@ -26,8 +26,6 @@ FOLDS, _FEWEST = 5, 50
 OF_SCORES = ("none", "temperature", "platt", "beta", "quadratic", "spline", "isotonic")
 OF_CLASSES = ("none", "temperature", "vector", "svs", "sms")
 _MOST_CLASSES = 100  # of a matrix that is tried
-# Beyond this many different scores, maps are compared on groups of neighbours; the one taken is fitted to all scores.
-_GROUPS = 1000
 _SAME = 1e-12  # of two log losses
 
 
@@ -186,7 +184,7 @@ def _score_losses(predictions: Predictions, folds: Rows) -> Losses:
     z = predictions.confidence.astype(np.float64)
     z = np.clip(z, resolution(z), 1 - resolution(z))
     w = np.ones(z.size) if predictions.sample_weight is None else predictions.sample_weight
-    place, group = _groups(z, w)
+    place, group = groups_of(z, w)
     shape = (FOLDS, 2, place.size)
     cell = np.ravel_multi_index((folds, predictions.correct.astype(np.int64), group), shape)
     size = math.prod(shape)
@@ -202,21 +200,3 @@ def _score_losses(predictions: Predictions, folds: Rows) -> Losses:
             p = made.fit(both[rows], outcome[rows], left[rows]).transform(place)
             loss[fold] = -np.log1p(-p), -np.log(p)
     return {method: loss.ravel() for method, loss in losses.items()}, (mass.ravel(), square.ravel())
-
-
-def _groups(z: Floats, w: Floats) -> tuple[Floats, Rows]:
-    """A place for each group of scores, and the group of each: equal scores, or neighbours in rank and in log-odds."""
-    order = np.argsort(z)
-    x = z[order]
-    step: Sequence[Any] = [x]
-    if np.count_nonzero(np.diff(x)) >= _GROUPS:
-        odds = np.log(x) - np.log1p(-x)
-        width = (odds[-1] - odds[0]) / (_GROUPS // 2)
-        step = [np.arange(x.size) * (_GROUPS // 2) // x.size, np.floor((odds - odds[0]) / width)]
-    starts = np.concatenate(([True], np.any([each[1:] != each[:-1] for each in step], axis=0)))
-    number = np.cumsum(starts) - 1
-    mass = np.bincount(number, w[order])
-    places: Floats = np.bincount(number, w[order] * x) / np.where(mass > 0, mass, 1.0)
-    group = np.empty(z.size, np.int64)
-    group[order] = number
-    return np.where(mass > 0, np.clip(places, x[0], x[-1]), x[starts]), group

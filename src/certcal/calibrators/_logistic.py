@@ -23,6 +23,10 @@ _HARD_VOTES = 0.25  # what 0 and 1 are pulled in by where there is nothing betwe
 # there by about 1e-15; where it has none (the outcomes are separated, or all the same), it makes one.
 RIDGE = 1e-8
 
+# Beyond this many different scores, groups of neighbours stand for them where maps, or penalties, are compared; what is
+# taken is fitted to all scores.
+GROUPS = 1000
+
 # A fit to more samples than this begins where the fit to every 16th of them ended. A step that changes no log-odds by
 # more than SHORT is the last one: what it leaves is smaller by the square of that.
 MANY, STRIDE, SHORT = 20_000, 16, 1e-4
@@ -266,13 +270,13 @@ class LogisticProblem:
         self.bounded = np.arange(self.start.size) < not_negative
         self.none = np.zeros((self.start.size, self.start.size))
 
-    def begin(self, penalty: Floats | None = None) -> Floats:
+    def begin(self) -> Floats:
         """Where to begin: where the fit to every 16th of many samples ended, and it began at the start."""
         if self.y.size <= MANY:
             return self.start
         few = slice(None, None, STRIDE)
         part = LogisticProblem(list(self.x[few].T), self.y[few], self.w[few], self.start.tolist(), self.bounded.sum())
-        return part.minimise(self.start, penalty) if self.w[few].any() else self.start
+        return part.minimise(self.start) if self.w[few].any() else self.start
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """The mean log loss alone, and the probabilities."""
@@ -336,3 +340,21 @@ class LogisticProblem:
         own = self._curvature(p)[np.ix_(free, free)]
         whole = own + (RIDGE * np.eye(theta.size) + penalty)[np.ix_(free, free)]
         return size * loss + float(np.trace(np.linalg.solve(whole, own)))
+
+
+def groups_of(z: Floats, w: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """A place for each group of scores, and the group of each: equal scores, or neighbours in rank and in log-odds."""
+    order = np.argsort(z)
+    x = z[order]
+    step: Sequence[Any] = [x]
+    if np.count_nonzero(np.diff(x)) >= GROUPS:
+        odds = np.log(x) - np.log1p(-x)
+        width = (odds[-1] - odds[0]) / (GROUPS // 2)
+        step = [np.arange(x.size) * (GROUPS // 2) // x.size, np.floor((odds - odds[0]) / width)]
+    starts = np.concatenate(([True], np.any([each[1:] != each[:-1] for each in step], axis=0)))
+    number = np.cumsum(starts) - 1
+    mass = np.bincount(number, w[order])
+    places: Floats = np.bincount(number, w[order] * x) / np.where(mass > 0, mass, 1.0)
+    group = np.empty(z.size, np.int64)
+    group[order] = number
+    return np.where(mass > 0, np.clip(places, x[0], x[-1]), x[starts]), group

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError
 from certcal.calibrators._base import OutcomeMap, number, numbers
 from certcal.calibrators._formulas import ScoreFormula, pieces
-from certcal.calibrators._logistic import LogisticMap, LogisticProblem, inside, log_odds_terms, sigmoid
+from certcal.calibrators._logistic import MANY, LogisticMap, LogisticProblem, groups_of, inside, log_odds_terms, sigmoid
 from certcal.calibrators.scores import Floats
 
 # Weights of the squared differences of neighbouring slopes, in log losses of one sample; the smoothest first.
@@ -53,18 +53,39 @@ class SplineScaling(LogisticMap, OutcomeMap):
         if self.knots_.size == 1:
             self.knots_ = self.knots_[0] + np.array([0.0, 1.0])
         count = self.knots_.size
-        identity = [*np.ones(count), float(self.knots_[0])]
-        problem = LogisticProblem([*self._integrals(x).T, np.ones(x.size)], c.astype(np.float64), w, identity, count)
-        size = float(x.size if w is None else w.sum() ** 2 / (w @ w))
         differences = np.diff(np.eye(count, count + 1), axis=0)
+        size = float(x.size if w is None else w.sum() ** 2 / (w @ w))
+        rough = differences.T @ differences / size
+        problem = self._problem(x, c.astype(np.float64), w)
+        theta, weight = problem.start, 0.0
+        if count > 2:
+            theta, weight = self._roughness(problem if x.size <= MANY else self._of_groups(z, c, w), rough, size)
+        theta = problem.minimise(problem.begin() if count == 2 else theta, weight * rough)
+        self.slopes_, self.level_ = theta[:-1], float(theta[-1])
+
+    def _problem(self, x: Floats, outcomes: Floats, w: Floats | None) -> LogisticProblem:
+        identity = [*np.ones(self.knots_.size), float(self.knots_[0])]
+        return LogisticProblem([*self._integrals(x).T, np.ones(x.size)], outcomes, w, identity, self.knots_.size)
+
+    def _of_groups(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> LogisticProblem:
+        """The problem of groups of neighbouring scores of one outcome, which is all but the same."""
+        places, group = groups_of(np.clip(z, self.nearest_, 1 - self.nearest_), np.ones(z.size) if w is None else w)
+        mass = np.bincount(2 * group + c, w, 2 * places.size).astype(np.float64)
+        x = np.add(*self._log_odds(places)).repeat(2)
+        return self._problem(x[mass > 0], np.tile([0.0, 1.0], places.size)[mass > 0], mass[mass > 0])
+
+    @staticmethod
+    def _roughness(problem: LogisticProblem, rough: Floats, size: float) -> tuple[Floats, float]:
+        """The weight of the roughness, lowered while Akaike's criterion falls, and the curve."""
         theta, least = problem.start, math.inf
-        for weight in _ROUGHNESS if count > 2 else (0.0,):
-            penalty = differences.T @ differences * (weight / size)
-            theta = problem.minimise(problem.begin(penalty) if theta is problem.start else theta, penalty)
-            criterion = problem.akaike(theta, penalty, size) if count > 2 else 0.0
+        found, best = theta, _ROUGHNESS[0]
+        for weight in _ROUGHNESS:
+            theta = problem.minimise(theta, weight * rough)
+            criterion = problem.akaike(theta, weight * rough, size)
             if criterion >= least:
                 break
-            self.slopes_, self.level_, least = theta[:-1], float(theta[-1]), criterion
+            found, best, least = theta, weight, criterion
+        return found, best
 
     def _integrals(self, x: Floats) -> Floats:
         """What each knot's slope adds to s at x: the integral from the first knot of a slope that is 1 there."""

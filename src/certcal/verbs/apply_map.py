@@ -21,6 +21,7 @@ from certcal.calibrators import (
     IntervalCalibrator,
     Saved,
     ScoreCalibrator,
+    VennAbers,
     describe,
     load,
     mapped,
@@ -266,6 +267,7 @@ def _map_predictions(
             scores = mapped(saved.calibrator, loaded)
         row, number = "row", _own_score(layout) or "confidence"
         made = {number: scores} if scores.ndim == 1 else _probability_columns(layout, scores)
+        made |= _two_probabilities(saved.calibrator, loaded.confidence, number)
         weight, role = loaded.sample_weight, {"score": "outcome", "confidence": "correct"}.get(loaded.kind, "label")
         notes = (
             f"No column says what was true, so nothing can be measured; if one does, name it as the column {role!r}.",
@@ -276,8 +278,10 @@ def _map_predictions(
         known = (prediction_fingerprint(before), n, None)
         kept = _WrittenSamples.of(name, saved, known, given.name, everything=everything)
         with _errors_name_map_and_table(name, given.name):
-            after = recalibrated(saved.calibrator, before.select(kept.positions))
+            given_rows = before.select(kept.positions)
+            after = recalibrated(saved.calibrator, given_rows)
         row, made, weight = "sample", _prediction_columns(layout, after), after.sample_weight
+        made |= _two_probabilities(saved.calibrator, given_rows.confidence, next(iter(made)))
     if weight is not None:
         made["sample_weight"] = weight
     rows = None if loaded is None else loaded.rows
@@ -332,6 +336,13 @@ def _check_classes(name: str, saved: Saved, source: str, layout: Layout | None) 
 def _probability_columns(layout: Layout | None, probabilities: NDArray[Any]) -> dict[str, Any]:
     names = (None if layout is None else class_names(layout)) or [str(k) for k in range(probabilities.shape[1])]
     return {f"prob_{name}": column for name, column in zip(names, probabilities.T, strict=True)}
+
+
+def _two_probabilities(calibrator: Any, confidence: Any, name: str) -> dict[str, Any]:
+    """Both probabilities of a Venn-Abers map: the interval that its one number lies in."""
+    if not isinstance(calibrator, VennAbers):
+        return {}
+    return dict(zip((f"{name}_p0", f"{name}_p1"), calibrator.probabilities(confidence), strict=True))
 
 
 def _add_other_columns(
