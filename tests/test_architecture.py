@@ -42,6 +42,7 @@ SIDEWAYS = {
     ("worst_case", "bounds"),
     ("worst_case", "metrics"),
     ("result", "verdict"),
+    ("result", "claims"),
     ("verdict", "claims"),
     ("metrics", "bounds"),
     ("data", "models"),

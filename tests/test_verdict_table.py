@@ -23,8 +23,10 @@ import pytest
 import certcal
 from certcal import InputError
 from certcal.calibrators import CertifiedSamples
+from certcal.claims import Estimate
 from certcal.cli.emit import DRAWN, Output
 from certcal.report.document import Claim
+from certcal.report.scale import Scale
 from certcal.smoothing import Counts
 from certcal.verdict import Judgement, Requirement
 from tests.report.attacked import attack_result
@@ -202,8 +204,11 @@ def test_the_worst_of_the_settings_decides_in_every_door(
             assert one.sentence in " ".join(shown.split())
             # The number in large type is the one that was judged, and so is the headline elsewhere.
             large = re.search(r'<p class="value">(?:<span>(?:at most|at least)</span>)?<strong><bdi>([^<]*)', page)
-            assert large is not None
-            assert large[1] == one.number
+            if isinstance(one.claim, Estimate):  # on the scale, with all that is known of it
+                assert getattr(Scale.of(one), "text", one.found) in page
+            else:
+                assert large is not None
+                assert large[1] == one.number
             assert (document["headline"]["value"], document["headline"]["text"]) == (one.value, one.text)
             assert one.found in document["headline"]["sentence"]
             assert json.loads(in_page(page))["headline"] == document["headline"]
@@ -215,9 +220,14 @@ def test_the_number_that_was_judged_is_the_headline_of_the_page(name: str, resul
     asked = CASES[name].asked[0]
     require = f"{asked} {2 if asked.endswith('<=') else -2}"
     (one,) = results(name).verdict(require).judgements
-    judged = next(block for block in results(name).report(require=require).headline if isinstance(block, Claim))
-    assert judged.value == one.found
-    assert one.number in judged.sentence
+    report = results(name).report(require=require)
+    judged = [block for block in report.headline if isinstance(block, Claim)]
+    if isinstance(one.claim, Estimate):
+        assert report.verdict.decisive.number == one.number
+        assert one.sentence in report.to_text(width=1000)
+    else:
+        assert judged[0].value == one.found
+        assert one.number in judged[0].sentence
 
 
 @pytest.mark.parametrize("name", [name for name, each in CASES.items() if each.groups is not None])

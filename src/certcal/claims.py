@@ -29,6 +29,9 @@ from certcal._base.rounding import move_outward as move_outward
 # which makes the parts depend on each other.
 ORDER = "the order of the samples does not depend on scores or outcomes (or the seed of the split was drawn at random)"
 
+# What worst cases assume besides intervals, and how assumptions speak of a level.
+NO_GUARANTEE = "; an estimate, not a guarantee."
+SAME, _EXCEPT = "no certified prediction changes", " except with probability"
 
 _SIDE_WORDS = {"upper": "below", "lower": "above"}
 
@@ -126,6 +129,20 @@ def in_full(claim: Any) -> str:
     return getattr(claim, "statement", claim.sentence)
 
 
+def assumptions_of(claim: Any) -> tuple[str, ...]:
+    """What a claim rests on, one per entry; a level is told where it is named, so that it can be read alone."""
+    if isinstance(claim, Estimate):
+        return ()
+    given = getattr(claim, "assumptions", None)
+    if given is None:
+        return "every confidence lies inside its given interval", SAME
+    alpha = claim.settings.get("alpha")
+    if alpha is None:
+        return tuple(given)
+    level = f"{_EXCEPT} {short_text(alpha, 'upper')}" if alpha else ""
+    return tuple(each.replace(f"{_EXCEPT} alpha", level) for each in given)
+
+
 def _in_lines(claim: Any) -> str:
     """A claim with a line for each assumption."""
     lines = [claim.sentence]
@@ -161,8 +178,16 @@ class _OneSided(PlainValues, NotebookCard, ABC):
     @property
     def sentence(self) -> str:
         """What is claimed, and with which probability. What it assumes is in ``assumptions`` and in ``statement``."""
-        relation = "at most" if self.side == "upper" else "at least"
-        return f"{self.name} is {relation} {self.text}{self._conditions}."
+        return f"{self._relation}{self._conditions}."
+
+    @property
+    def without_level(self) -> str:
+        """The sentence for places that tell its probability apart."""
+        return f"{self._relation} {self._scope}."
+
+    @property
+    def _relation(self) -> str:
+        return f"{self.name} is {'at most' if self.side == 'upper' else 'at least'} {self.text}"
 
     @property
     def statement(self) -> str:
@@ -201,6 +226,9 @@ class _OneSided(PlainValues, NotebookCard, ABC):
     @property
     @abstractmethod
     def _conditions(self) -> str: ...
+    @property
+    @abstractmethod
+    def _scope(self) -> str: ...
 
     def card(self) -> Card:
         """What a notebook shows."""
@@ -273,7 +301,7 @@ class Estimate(PlainValues, NotebookCard, kind="estimate", more="sentence"):
             remarks = ["resampling variability"] if spread.resampled else []
             remarks += ["it excludes the estimate"] if spread.excludes(self.value) else []
             text += f" ({'; '.join(remarks)})" if remarks else ""
-        return f"{text}; an estimate, not a guarantee."
+        return f"{text}{NO_GUARANTEE}"
 
     def __float__(self) -> float:
         return float(self.value)
@@ -344,6 +372,10 @@ class Bound(_OneSided, kind="bound", keys="name value text side delta n assumpti
     @property
     def _conditions(self) -> str:
         return f": {like_these(self.delta, self.n)}"
+
+    @property
+    def _scope(self) -> str:
+        return f"for samples drawn like these {self.n:,}"
 
     @property
     def _tables(self) -> Sequence[CardTable]:
@@ -537,9 +569,11 @@ class Certificate(
 
     @property
     def _conditions(self) -> str:
-        sure = f", {sure_text(self.ledger.spent)}" if self.ledger.spent else ""
-        radius = short_text(self.radius, "lower")
-        return f" on {these_samples(self.n)} under every perturbation of norm up to {radius}{sure}"
+        return f" {self._scope}{f', {sure_text(self.ledger.spent)}' if self.ledger.spent else ''}"
+
+    @property
+    def _scope(self) -> str:
+        return f"on {these_samples(self.n)} under every perturbation of norm up to {short_text(self.radius, 'lower')}"
 
     @property
     def _tables(self) -> Sequence[CardTable]:

@@ -14,13 +14,15 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast, overload
 
 from certcal._base.checks import InputError, choice
 from certcal._base.csv import CsvWriter
 from certcal._base.files import refuse_overwriting, write_bytes
 from certcal._base.json import PlainValues, as_text, for_json
+from certcal._base.rounding import percent_text
 from certcal._base.text import capital
+from certcal.claims import NO_GUARANTEE, assumptions_of
 from certcal.verdict import Candidate, Requirement, Verdict, judge, read_requirements
 
 if TYPE_CHECKING:
@@ -109,6 +111,20 @@ class Answer(Sequence[Sentence]):
     def __len__(self) -> int:
         return len(self.sentences)
 
+    @property
+    def key(self) -> str:
+        """What the words before the sentences mean."""
+        shown = [each for each in self if each.kind == "shown"]
+        said = list[str]()
+        if shown:
+            sure = f"{percent_text(self.level)} sure" if self.level < 1 else "it follows from what is assumed"
+            sure += ", all of it together" if len(shown) > 1 else ""
+            asymptotic = any(each.basis == "asymptotic" for each in shown)
+            said.append(f"Shown: {sure}{'; proven, but for what is asymptotic' if asymptotic else ''}.")
+        if any(each.kind == "seen" for each in self):
+            said.append("Seen: so on these samples.")
+        return " ".join(said)
+
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain values for JSON, an object per sentence."""
         return [each.to_dict() for each in self.sentences]
@@ -148,8 +164,7 @@ class Result(PlainValues, ABC):
     @property
     def answer(self) -> Answer:
         """What is the case, whether that is shown or only seen, and what to do next; by default what stands on top."""
-        told: list[Any] = [each[0] if isinstance(each, tuple) else each for each in self.top()]
-        return answer_of_claims(each for each in told if not isinstance(each, Command))
+        return answer_of_claims(each for each in self.top() if not isinstance(each, Command))
 
     def contents(self) -> dict[str, Any]:
         """The answer as plain values, without the name of its schema; by default what the class declares."""
@@ -307,7 +322,7 @@ class Result(PlainValues, ABC):
         require
             Requirements such as "ece <= 5%" whose verdict stands on top.
         about
-            Who and what the report is about: model, version, owner, data, period, or any other names.
+            Who and what it is about: model, version, owner, data, period, intended use, limit set by, or others.
         provenance
             How the answer came about; by default this process, without a command.
         options
@@ -369,23 +384,38 @@ class Result(PlainValues, ABC):
         return self.report()._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
-def answer_of_claims(told: Iterable[Any], next_step: Sentence | None = None) -> Answer:
-    """An answer of sentences and claims: bounds, certificates and worst cases are shown, all others seen."""
+def answer_of_claims(told: Iterable[Any], next_step: Sentence | None = None, unsaid: Sequence[str] = ()) -> Answer:
+    """An answer of sentences and claims: bounds, certificates and worst cases are shown, all others seen.
+
+    A claim may be told as (claim, "its sentence") or as (claim, "what", "over what").
+    """
     sentences, assumptions, failure = list[Sentence](), list[str](), Decimal(0)
     for each in told:
-        if isinstance(each, str):
-            sentences.append(Sentence("seen", each))
+        claim, *words = cast("tuple[Any, ...]", each) if isinstance(each, tuple) else (each,)
+        if isinstance(claim, str):
+            sentences.append(Sentence("seen", claim))
             continue
-        data = {"quantity": each.name, "value": float(each.value)} if hasattr(each, "value") else {}
-        if not (hasattr(each, "delta") or hasattr(each, "ledger") or hasattr(each, "extreme")):
-            sentences.append(Sentence("seen", capital(each.sentence), data=data))
-            continue
-        sentences.append(Sentence("shown", capital(each.sentence), "proven", data))
-        assumptions += getattr(each, "assumptions", ())
-        spent = each.ledger.spent if hasattr(each, "ledger") else getattr(each, "delta", 0.0)
-        failure += Decimal(repr(float(spent)))
+        data = {"quantity": claim.name, "value": float(claim.value)} if hasattr(claim, "value") else {}
+        sure = hasattr(claim, "delta") or hasattr(claim, "ledger") or hasattr(claim, "extreme")
+        text = _in_words(claim, *words) if len(words) == 2 else words[0] if words else _own_sentence(claim)
+        sentences.append(Sentence("shown" if sure else "seen", text, "proven" if sure else "", data))
+        if sure:
+            assumptions += assumptions_of(claim)
+            spent = claim.ledger.spent if hasattr(claim, "ledger") else getattr(claim, "delta", 0.0)
+            failure += Decimal(repr(float(spent)))
     whole = (*sentences, *([] if next_step is None else [next_step]))
-    return Answer(whole, tuple(dict.fromkeys(assumptions)), level=float(1 - failure))
+    return Answer(whole, tuple(dict.fromkeys(assumptions)), tuple(unsaid), float(1 - failure))
+
+
+def _own_sentence(claim: Any) -> str:
+    """A claim's sentence without what the word before it says."""
+    return capital(getattr(claim, "without_level", claim.sentence).replace(NO_GUARANTEE, "."))
+
+
+def _in_words(claim: Any, what: str, over: str) -> str:
+    side = getattr(claim, "side", None) or getattr(claim, "extreme", "")
+    relation = "at most " if side in ("upper", "highest") else "at least " if side else ""
+    return f"{what} is {relation}{getattr(claim, 'text', '') or f'{claim.value:.4f}'} {over}."
 
 
 def _csv_cell(value: Any) -> Any:

@@ -71,7 +71,7 @@ _MARKS = """() => {
 }"""
 
 _CONTROLS = """() => Array.from(document.querySelectorAll("a[href], button, input, summary, [tabindex='0']"))
-  .filter(each => each.checkVisibility())
+  .filter(each => each.checkVisibility() && !each.matches("[type=radio]:not(:checked)"))  // arrow keys reach those
   .map(each => {
     const box = each.getBoundingClientRect();
     return {what: each.tagName.toLowerCase() + " " + each.textContent.trim().slice(0, 60),

@@ -73,7 +73,8 @@ def test_on_a_desk_labels_stay_apart_and_light_and_dark_have_enough_contrast(vis
 def test_labels_on_top_of_each_other_would_be_noticed(visit):
     tab = visit("table")
     tab.evaluate("""() => {
-      const [one, two] = document.querySelector("svg.chart").querySelectorAll("text[class='middle']");
+      const shown = document.querySelector("div:not([hidden]) > figure > svg.chart");
+      const [one, two] = shown.querySelectorAll("text[class='middle']");
       two.setAttribute("x", one.getAttribute("x"));
       two.setAttribute("y", one.getAttribute("y"));
     }""")

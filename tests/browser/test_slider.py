@@ -130,7 +130,7 @@ def test_the_page_starts_at_the_radius_of_its_headline(visit, name):
     line = lines(tab)[place]
     claim = line["claim"] if name == "run" else line["calibration_error"]["certified"]
     assert tab.locator("#headline .value strong").inner_text() == claim["text"]
-    sentence = tab.locator("#headline .sentence").inner_text()
+    sentence = tab.locator("#answer bdi").inner_text()
     assert sentence.startswith(f"At radius {line['radius']:g}, the calibration error ")
     assert f" is at most {claim['text']} on the " in sentence
 

@@ -10,7 +10,7 @@ from tests.browser.making import draw, intervals_table, predictions_table
 from tests.report.compared_families import record, seven
 from tests.report.parsed import Node, parsed
 
-MOST = 900
+MOST = 1250
 # What is not seen, or only by those who open it; and what stands below the answer.
 UNSEEN = {"details", "script", "style", "noscript", "title", "desc", "footer"}
 BELOW = {"appendix", "reproducibility"}
@@ -60,12 +60,13 @@ def test_a_page_has_few_words_before_its_appendix(results, name):
 def test_the_claim_of_the_headline_is_said_once(results, name):
     report = results[name].report()
     said = " ".join(visible(parsed(report.to_html()).one("body")).split())
-    assert said.count(report.headline[0].sentence) == 1
+    assert [said.count(each.text) for each in report.answer] == [1] * len(report.answer)
 
 
 @pytest.mark.parametrize("name", ["table", "groups", "run", "intervals"])
 def test_the_first_screen_has_at_most_three_sentences_beside_the_fields_of_its_claim(results, name):
-    claim, *more = results[name].report().headline
+    headline = results[name].report().headline
+    claim, *more = headline if isinstance(headline[0], Claim) else headline[1:]
     assert len(claim.sentence.split()) <= 30
     assert claim.value
     assert claim.probability

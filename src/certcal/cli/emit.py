@@ -278,7 +278,7 @@ def output_options(
                 multiple=True,
                 callback=_parse_about,
                 metavar="NAME=TEXT",
-                help="Extra field of the page, such as model, version, owner, data or period; repeatable.",
+                help="Field of the page: model, version, owner, period, intended use, limit set by, or others.",
             ),
         ]
     decorators += [

@@ -27,6 +27,9 @@ MOST_SERIES = 8
 MOST_MARKED = 41
 # Places of an axis that a picture can tell apart.
 _PLACES = 800
+# Shares that a logit axis may name.
+_NEAR_0 = [factor * 10.0**-power for power in range(6, 1, -1) for factor in (1, 2, 5)]
+_LOGIT_TICKS = (*_NEAR_0, 0.1, 0.2, 0.5, 0.8, 0.9, *(1 - share for share in reversed(_NEAR_0)))
 # Width of an arrow's lane beside the boxes of a graph, in boxes.
 LANE = 0.3
 
@@ -40,12 +43,16 @@ class Axis:
     ticks: tuple[tuple[float, str], ...]
     label: str
     log: bool = False
+    logit: bool = False
 
     def at(self, value: float) -> float:
         """Where a value lies, as a share of the axis; what lies beyond an end is put there."""
         if self.log:
             low, high = math.log(self.low), math.log(self.high)
             place = (math.log(max(value, self.low)) - low) / (high - low)
+        elif self.logit:
+            low, high = log_odds(self.low), log_odds(self.high)
+            place = (log_odds(min(self.high, max(value, self.low))) - low) / (high - low)
         else:
             place = (value - self.low) / (self.high - self.low)
         return min(1.0, max(0.0, place))
@@ -59,6 +66,38 @@ def unit(label: str) -> Axis:
 def percent(label: str) -> Axis:
     """An axis for shares, from 0 to 1, with ticks in per cent."""
     return Axis(0.0, 1.0, tuple((place, f"{100 * place:g}") for place, _ in ticks(0, 1)), f"{label}, %")
+
+
+def percent_axis(label: str, low: float = 0.0, high: float = 1.0) -> Axis:
+    """An axis for shares whose ticks have percent signs."""
+    return Axis(low, high, tuple((place, f"{100 * place:g}%") for place, _ in ticks(low, high)), label)
+
+
+def log_odds(share: float) -> float:
+    """The logit of a share between 0 and 1."""
+    return math.log(share) - math.log1p(-share)
+
+
+def logit_axis(values: Iterable[float], label: str) -> Axis:
+    """An axis that spreads out shares near 0 and 1, around those of the values that are neither.
+
+    Examples
+    --------
+    >>> [text for _, text in logit_axis([0.012, 0.3, 0.8], "score").ticks]
+    ['1%', '2%', '5%', '10%', '20%', '50%', '80%']
+    """
+    inside = [value for value in values if 0 < value < 1] or [0.5]
+    low, high = (log_odds(end) for end in (min(inside), max(inside)))
+    room = max(0.3, 0.06 * (high - low))
+    low, high = low - room, high + room
+    kept: list[float] = []
+    for share in sorted(_LOGIT_TICKS, key=lambda share: (share not in (0.5, 0.1, 0.9), share)):
+        apart = all(abs(log_odds(share) - log_odds(other)) > 0.07 * (high - low) for other in kept)
+        if low <= log_odds(share) <= high and apart:
+            kept.append(share)
+    start, end = (1 / (1 + math.exp(-end)) for end in (low, high))
+    kept = kept if len(kept) > 2 else [place for place, _ in ticks(start, end, 4)]
+    return Axis(start, end, tuple((share, f"{100 * share:.6g}%") for share in sorted(kept)), label, logit=True)
 
 
 def named_axis(names: Sequence[str], label: str = "") -> Axis:

@@ -18,19 +18,20 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 from certcal._base.checks import InputError
 from certcal._base.rounding import round_outward, short_text, sure_text
 from certcal._base.text import capital
-from certcal.claims import Bound, Certificate, Estimate, TwoSidedBound, like_these, settings_texts
+from certcal.claims import SAME, Bound, Certificate, Estimate, TwoSidedBound, assumptions_of, like_these, settings_texts
 from certcal.report.charts import Chart
 from certcal.report.numbers import between, brief, minus, number
 from certcal.report.provenance import Provenance
+from certcal.result import Answer
 from certcal.verdict import Judgement, Verdict
 
-# What worst cases assume besides intervals, and how assumptions speak of a level.
 _FORMS = (".html", ".txt", ".png", ".svg", ".pdf", ".md", ".tex")  # endings of the files of a report
-_SAME, _EXCEPT = "no certified prediction changes", " except with probability"
 # Shown where there is no value.
 NOTHING = "–"
 # What a page may say about itself, in this order; further fields follow.
-ABOUT = ("model", "version", "owner", "data", "period")
+ABOUT = ("model", "version", "owner", "data", "period", "intended use", "limit set by")
+# What a validator asks for: named where it is not given; the last of a requirement only.
+_ASKED = ("model", "version", "period", "intended use", "limit set by")
 
 
 @runtime_checkable
@@ -285,21 +286,7 @@ def probability_of(claim: Any) -> str:
     if isinstance(claim, Estimate):
         return "An estimate from these samples, not a guarantee about others."
     reached = getattr(claim, "extreme", None) is not None and claim.lower_end in (None, claim.value)
-    return f"{'Exact' if reached else 'Holds'} where every confidence lies inside its interval and {_SAME}."
-
-
-def assumptions_of(claim: Any) -> tuple[str, ...]:
-    """What a claim rests on, one per entry; a level is told where it is named, so that it can be read alone."""
-    if isinstance(claim, Estimate):
-        return ()
-    given = getattr(claim, "assumptions", None)
-    if given is None:
-        return "every confidence lies inside its given interval", _SAME
-    alpha = claim.settings.get("alpha")
-    if alpha is None:
-        return tuple(given)
-    level = f"{_EXCEPT} {short_text(alpha, 'upper')}" if alpha else ""
-    return tuple(each.replace(f"{_EXCEPT} alpha", level) for each in given)
+    return f"{'Exact' if reached else 'Holds'} where every confidence lies inside its interval and {SAME}."
 
 
 def settings_of(claim: Any) -> dict[str, str]:
@@ -325,13 +312,17 @@ class Figures:
 
 @dataclass(frozen=True)
 class Choice:
-    """Several prepared states of which one is shown, chosen with a slider. Nothing is computed when it moves."""
+    """Several prepared states of which one is shown, chosen with a slider, or of a few with a switch.
+
+    Nothing is computed when it moves.
+    """
 
     key: str
     label: str
     names: Sequence[str]
     start: int
     frames: Sequence[Sequence[Block]]
+    switch: bool = False
 
 
 def frames_of(count: int, start: int, most: int = 41) -> list[int]:
@@ -390,7 +381,7 @@ class Report:
     title: str
     """What was asked."""
     headline: Sequence[Block]
-    """The answer: a claim, and at most three sentences."""
+    """The answer: a claim, and at most three sentences; with an ``answer`` what stands right below it."""
     sections: Sequence[Section] = ()
     """What a reader looks at next."""
     appendix: Sequence[Section] = ()
@@ -410,11 +401,36 @@ class Report:
     """Whether requirements are met, if there are any."""
     provenance: Provenance | None = None
     """How to make the report again."""
+    answer: Answer | None = None
+    """Sentences that stand first."""
+    picture: Sequence[Block] = ()
+    """What is seen beside them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "headline", flat(self.headline))
         for part in ("sections", "appendix"):
             object.__setattr__(self, part, [section for section in getattr(self, part) if section.blocks])
+
+    @property
+    def below_answer(self) -> list[Block]:
+        """The headline without what the answer says: its sentences, and assumptions that stand beside it."""
+        told = [] if self.answer is None else [each.text for each in self.answer]
+        rests, left = set(() if self.answer is None else self.answer.assumptions), list[Block]()
+        for block in self.headline:
+            if isinstance(block, Claim):
+                number = block.value.rpartition(" ")[2]
+                said = any(block.sentence == each or (number and f" {number} " in each) for each in told)
+                beside = () if rests >= {*block.assumptions} else block.assumptions
+                left.append(replace(block, sentence="" if said else block.sentence, assumptions=beside))
+            elif not (isinstance(block, Text) and block.text in told):
+                left.append(block)
+        return left
+
+    @property
+    def not_given(self) -> list[str]:
+        """What a validator asks for, and nobody has said."""
+        asked = _ASKED if self.verdict is not None else _ASKED[:-1]
+        return [name for name in asked if name not in self.about] if self.answer is not None else []
 
     def of(self, **changes: Any) -> Report:
         """The same report with other fields."""

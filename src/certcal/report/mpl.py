@@ -242,8 +242,8 @@ def _set_axis(ax: Any, name: str, axis: Axis, *, numbers: bool = True) -> None:
     texts = [legend_name(text, _LONGEST_TICK) for _, text in axis.ticks]
     upright = name == "x" and max(map(len, texts), default=0) * _LETTER * len(texts) > room
     made = getattr(ax, f"{name}axis")
-    if axis.log:
-        getattr(ax, f"set_{name}scale")("log")
+    if axis.log or axis.logit:
+        getattr(ax, f"set_{name}scale")("log" if axis.log else "logit")
     options = {"rotation": 90} if upright else {}
     made.set_ticks([place for place, _ in axis.ticks], labels=texts, parse_math=False, **options)
     made.set_ticks([], minor=True)

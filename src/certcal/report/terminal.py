@@ -18,6 +18,8 @@ from certcal._base.text import printable, to_ascii
 from certcal.report import document
 from certcal.report.charts import Axis, Chart, TextBars, TextRanges
 from certcal.report.provenance import Provenance
+from certcal.report.scale import Scale
+from certcal.result import Answer
 
 # First columns are clipped to this many cells, and to fewer where space is short.
 _NAME, _INTERVAL_NAME, _SHORT_NAME = 40, 34, 24
@@ -28,6 +30,9 @@ _LONGEST_BAR, _SHORTEST_BAR = 60, 10
 _GAP = 2
 _BLANK = Text("")
 _COLOURS = {"met": "green", "not met": "red", "not shown": "yellow"}
+_TAGS = {"shown": "bold green", "seen": "bold yellow", "next": "bold cyan"}
+# A scale's line, interval, estimate and limit, where anything can be shown and in ASCII.
+_SCALE = {False: "─━●┃", True: "-=o|"}
 # What stands out, where it can be bold and where it cannot.
 _BOLD, _STARRED = "In bold: ", "With a *: "
 
@@ -147,10 +152,12 @@ class _Page:
         if report.verdict is not None:
             parts += self.bold(report.verdict.summary)
             parts += [self.line(one.sentence, f"bold {_COLOURS[one.outcome]}") for one in report.verdict.worst_first]
+            parts += self.scale(Scale.of(report.verdict.decisive))
             parts += self.dim(report.verdict.note)
         known = [name for name in document.ABOUT if name in report.about]
         parts += self.dim("; ".join(f"{name}: {report.about[name]}" for name in dict.fromkeys([*known, *report.about])))
-        sections = [document.Section("", report.headline)]
+        parts += self.answer(report.answer) if report.answer else []
+        sections = [document.Section("", report.below_answer)]
         if self.full:
             origin = [_reproducibility_facts(report.provenance)] if report.provenance is not None else []
             sections += [*report.sections, *report.appendix, *origin]
@@ -161,6 +168,34 @@ class _Page:
                 parts += [_BLANK, *self.bold(section.title), *blocks]
         notes = self.dim(*report.notes)
         return [*parts, _BLANK, *notes] if notes else parts
+
+    def scale(self, scale: Scale | None) -> list[RenderableType]:
+        """The limits on a line with the interval and the estimate, and what the signs mean."""
+        if scale is None:
+            return []
+        line, span, dot, limit = _SCALE[self.ascii_only]
+        room = min(_LONGEST_BAR, self.width) - 1
+        places = [round(share * room) for share in scale.interval]
+        cells = [span if places[0] <= place <= places[1] else line for place in range(room + 1)]
+        for share, sign in (*((each, limit) for each in scale.limits), (scale.estimate, dot)):
+            if share is not None:
+                cells[round(share * room)] = sign
+        return [Text("".join(cells)), *self.dim(f"{limit} {scale.limit_text}   {dot} found {scale.text}")]
+
+    def answer(self, answer: Answer) -> list[RenderableType]:
+        """Sentences behind the word for how much they claim, the first in bold, and commands that can be copied."""
+        grid = Table.grid(padding=(0, _GAP, 0, 0))
+        grid.add_column(style="bold")
+        grid.add_column(overflow="fold")
+        for place, each in enumerate(answer):
+            remark = " (asymptotic)" if each.basis == "asymptotic" else ""
+            grid.add_row(Text(each.kind, _TAGS[each.kind]), self.line(each.text + remark, "" if place else "bold"))
+        commands = [Text(f"  {self.clean(each.command)}", no_wrap=True) for each in answer if each.command]
+        listed = [("This holds if:", answer.assumptions), ("This does not say:", answer.unsaid if self.full else ())]
+        limits = [
+            part for title, items in listed if items for part in (*self.dim(title), *self.bullet_list(items, "dim"))
+        ]
+        return [_BLANK, grid, *commands, *self.dim(answer.key), *limits]
 
     def blocks(self, blocks: Sequence[document.Block], title: str) -> list[RenderableType]:
         parts: list[RenderableType] = []
@@ -208,7 +243,8 @@ class _Page:
                 return [*self.bold(block.summary), *inside] if inside else []
 
     def claim(self, claim: document.Claim, title: str) -> list[RenderableType]:
-        parts = [self.line(claim.sentence), *self.dim(claim.meaning if self.full else "", claim.probability)]
+        parts = [self.line(claim.sentence)] if claim.sentence else []
+        parts += self.dim(claim.meaning if self.full else "", claim.probability)
         if claim.assumptions:
             parts += [*self.dim("Assumptions:"), *self.bullet_list(claim.assumptions, "dim")]
         if claim.settings and self.full:

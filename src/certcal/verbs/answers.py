@@ -44,8 +44,8 @@ from certcal.result import Answer, Sentence
 # Probabilities of being wrong that add up to 5 %; what groups leave to segments, where these are asked for.
 ERROR, GROUPS, WHOLE, SLOPE = 0.025, 0.015, 0.005, 0.005
 SEGMENTS = 0.010
-# Groups of equal mass, and how many samples one has at least; steps of the isotonic curve.
-_GROUPS, _FEWEST, _STEPS = 10, 20, 1000
+# Groups of equal mass, and how many samples one has at least; steps of the isotonic curve; parts of the scores.
+_GROUPS, _FEWEST, _STEPS, _QUANTILES = 10, 20, 1000, 100
 # Events that are told one by one, not as a share.
 _MOST_COUNTED = 1000
 
@@ -110,6 +110,10 @@ class Diagnosis(PlainValues, keys="whole groups curve? classes?"):
     """Mean score and observed rate of each level of an isotonic regression."""
     classes: tuple[ObservedRate, ...] = ()
     """Of all probabilities, how often each class is predicted and observed."""
+    quantiles: tuple[float, ...] = ()
+    """Mean scores of a hundred groups of equal mass, which show where scores are; none of a table read in pieces."""
+    share: float = GROUPS
+    """Probability with which some limits of the groups are wrong."""
 
     @classmethod
     def of(cls, predictions: Predictions, share: float = GROUPS) -> Diagnosis:
@@ -121,12 +125,14 @@ class Diagnosis(PlainValues, keys="whole groups curve? classes?"):
 
         found = cls.of_bins(table(min(_GROUPS, max(1, z.size // _FEWEST))), share)
         classes = _class_rates(predictions) if w is None else ()
-        return cls(found.whole, found.groups, _curve(table(min(_STEPS, z.size))), classes)
+        fine = table(min(_QUANTILES, z.size))
+        quantiles = tuple(fine.mean_confidence[fine.weight > 0].tolist())
+        return cls(found.whole, found.groups, _curve(table(min(_STEPS, z.size))), classes, quantiles, share)
 
     @classmethod
     def of_bins(cls, bins: BinTable, share: float = GROUPS) -> Diagnosis:
         """That of bins, where nothing else is known."""
-        return cls(rate_of(bins, WHOLE), _rates(bins, share))
+        return cls(rate_of(bins, WHOLE), _rates(bins, share), share=share)
 
     @property
     def ranges(self) -> list[tuple[ObservedRate, Sequence[ObservedRate]]]:
@@ -314,7 +320,7 @@ def _on_the_whole(whole: ObservedRate, words: _Words) -> str:
     if not 0.5 <= whole.ratio <= 2:
         return f"{whole.ratio:.2g} times as many events as predicted ({_span(low, high, 1 if low >= 1 else 2)})"
     ends = sorted((abs(low - 1), abs(high - 1)))
-    more = f"{_percent(abs(whole.ratio - 1))} {'more' if whole.direction > 0 else 'fewer'} events than predicted"
+    more = f"{percent(abs(whole.ratio - 1))} {'more' if whole.direction > 0 else 'fewer'} events than predicted"
     return f"{more} ({_span(100 * ends[0], 100 * ends[1], 0 if ends[0] >= 0.1 else 1, '%', 0.0)})"
 
 
@@ -451,7 +457,7 @@ def _ratio_ends(rate: ObservedRate) -> tuple[float, float]:
     return lower, upper
 
 
-def _percent(share: float, more: int = 0) -> str:
+def percent(share: float, more: int = 0) -> str:
     """A share in per cent with two digits of its distance from the nearer end, none between 10 % and 90 %."""
     away = min(share, 1 - share) if share <= 1 else share
     digits = 0 if away >= 0.1 or away <= 0 else min(6, -math.floor(math.log10(away)) - 1)
@@ -460,7 +466,7 @@ def _percent(share: float, more: int = 0) -> str:
 
 def _two_percents(one: float, other: float) -> tuple[str, str]:
     """Two shares in as many digits as tell them apart."""
-    pairs = [(_percent(one, more), _percent(other, more)) for more in range(5)]
+    pairs = [(percent(one, more), percent(other, more)) for more in range(5)]
     return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
 
 

@@ -23,7 +23,7 @@ from certcal._base.text import counted, distance_text
 from certcal.claims import Estimate, round_outward
 from certcal.data.units import range_of
 from certcal.data.work_folder import ABOUT, Work, allocate_array, write_rows
-from certcal.result import Result
+from certcal.result import Answer, Result, Sentence
 from certcal.verbs.measure import MeasuredGroup
 from certcal.verbs.model_and_data import (
     BATCH,
@@ -237,6 +237,15 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
         seed = self.conventions["seed"]
         smoothed = {} if self.conventions["sigma"] is None else {"noise of the smoothed classifier": seed}
         return smoothed | ({"random starts": seed} if "restarts" in self.conventions else {})
+
+    @property
+    def answer(self) -> Answer:
+        """What was reached, what stayed, and what to do about what was not tried."""
+        reached, kept, limits = self.sentences
+        claim = self.claims()[0]
+        found = Sentence("seen", reached, data={"quantity": claim.name, "value": float(claim.value)})
+        look = Sentence("next", "What no perturbation can exceed, only a certificate says: see certify and verify.")
+        return Answer((found, Sentence("seen", kept), look), unsaid=(limits.rstrip("."),))
 
     def claims(self) -> Sequence[Estimate]:
         """The strongest attack's AdaECE, then every other estimate; each says under which attack it holds."""

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from certcal._base.checks import MOST_CHANGE, InputError
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Range, Takes, gather, settings_of, verb
-from certcal._base.text import counted
+from certcal._base.text import capital, counted
 from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
 from certcal.data import GroupingColumns, PredictionData, PredictionSource, about_predictions, load_table
 from certcal.predictions import Predictions
-from certcal.result import Result
+from certcal.result import Answer, Result, Sentence, answer_of_claims
+from certcal.verbs.answers import command_for
 from certcal.verbs.groups import ByName
 from certcal.verdict import Candidate
 
@@ -102,6 +103,12 @@ class BoundedGroup:
             yield "binned_interval", None, end.side, end.value, end.text, *rest
 
 
+def bound_in_words(bound: Bound) -> tuple[Bound, str, str]:
+    """A bound with what it is about and over what; a binned error says nothing without its bins."""
+    over = "" if "the population" in bound.name else "in the population"
+    return bound, capital(bound.name), f"with {bound.settings['bins']:,} bins" if "bins" in bound.settings else over
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Bounds(Result):
     """Bounds on the true calibration error behind a table.
@@ -167,6 +174,18 @@ class Bounds(Result):
         parts = (self.whole, *self.groups)
         every = ((*part.bounds.values(), part.interval, *part.unproved.values()) for part in parts)
         return [each for some in every for each in some]
+
+    def top(self) -> Sequence[Any]:
+        """The first bound."""
+        return [bound_in_words(next(iter(self.bounds.values())))]
+
+    @property
+    def answer(self) -> Answer:
+        """The first bound, and where to look."""
+        where = command_for(["measure"], "measure", self.source, self.about.get("columns", {}))
+        unsaid = ["where the error is, and in which direction", "anything about samples that are drawn differently"]
+        look = Sentence("next", "Where it is, and in which direction:", data={"command": where})
+        return answer_of_claims(self.top(), look, unsaid)
 
     def candidates(self) -> Sequence[Candidate]:
         """Every bound, also by its method."""

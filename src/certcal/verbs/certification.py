@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from certcal._base.checks import InputError
-from certcal._base.text import counted
+from certcal._base.text import capital, counted
 from certcal.claims import Bound, Certificate, in_full
 from certcal.data import IntervalOrigin, intervals_as_parquet
-from certcal.result import Result
+from certcal.result import Answer, Result, answer_of_claims
 from certcal.smoothing import (
     Certificates,
     Counts,
@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 INTERVALS = ".parquet"
 # Ends the keys of what is computed from the intervals of a run alone.
 IF_ALL_HOLD = "_where_every_certificate_holds"
+
+
+_SCORES_INSIDE = "every score lies inside its interval"
+_LARGER = "what larger perturbations do, and samples that are drawn differently"
+_OUTSIDE = "what confidences outside their intervals do, and samples that are drawn differently"
 
 
 @dataclass(frozen=True)
@@ -281,6 +286,32 @@ class Certification(Result):
         first = (one.headline, one.population)
         rest = [claim for line in (one, *self.lines) for _, _, claim in line.claims()]
         return tuple({id(claim): claim for claim in (*first, *rest)}.values())
+
+    def top(self) -> Sequence[Any]:
+        """What is claimed at the headline's radius, and how many samples keep their correct class."""
+        one, what = self.at(), "the calibration error"
+        what = f"At radius {one.radius_text}, {what}" if one.radius_text else capital(what)
+        what += " (alpha as papers count it)" if self.settings.accounting == "published" else ""
+        if one.claim is not None:
+            what += " of the smoothed classifier"
+        elif self.origin is not None and self.conventions["alpha"]:
+            what += " where every certificate holds"
+        summary = one.summary
+        over = f"on all {summary.n:,} samples"
+        if self.binary:
+            over = f"on these {counted(summary.n, 'sample')}"
+        elif one.of_certified:
+            over = f"on the {counted(summary.n_certified, 'certified sample')}"
+        said, left = capital(summary.accuracy.sentence), summary.n - summary.n_certified
+        # Without it, few samples that are certified look like a good model.
+        said += f" The calibration error leaves the other {left:,} out." if left and one.of_certified else ""
+        return [(one.headline, what, over), *([] if self.binary else [said])]
+
+    @property
+    def answer(self) -> Answer:
+        """The claim of the headline's radius, and what it leaves out."""
+        found = answer_of_claims(self.top(), unsaid=[_LARGER if self.at().radius_text else _OUTSIDE])
+        return replace(found, assumptions=(_SCORES_INSIDE,)) if self.binary and self.at().claim is None else found
 
     def candidates(self) -> Sequence[Candidate]:
         """The claims of the headline's radius, then of the others; also of each group, or kind of certificate."""

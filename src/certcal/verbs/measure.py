@@ -255,10 +255,14 @@ class Measurement(Result):
         return next((row for row in rows if row.settings.get("bins") == bins), next(iter(rows), None))
 
     @property
+    def rates(self) -> Diagnosis:
+        """Rates by range of scores: the diagnosis, or of a table that was read in pieces its bins."""
+        share = GROUPS - SEGMENTS if self.groups else GROUPS
+        return self.diagnosis or Diagnosis.of_bins(self.whole.reliability.table, share)
+
+    @property
     def answer(self) -> Answer:
         """Calibrated or not, in which direction, where, and what to do next: see :mod:`certcal.verbs.answers`."""
-        share = GROUPS - SEGMENTS if self.groups else GROUPS
-        found = Diagnosis.of_bins(self.whole.reliability.table, share) if self.diagnosis is None else self.diagnosis
         about = self.source, self.about.get("columns", {})
         by = {"by": self.by} if len(self.groupings) == 1 and about[1] else {}
         rank = self.row_of("auroc")
@@ -268,7 +272,7 @@ class Measurement(Result):
         if self.by is None:
             unsaid.append(f"which groups are wrong: {command_for(['measure'], 'measure', *about, *('--by', 'COLUMN'))}")
         return calibration_answer(
-            found,
+            self.rates,
             self.task,
             slope=self.row_of("calibration_slope"),
             error=self.row_of("ece"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from certcal._base.json import PlainValues
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, gather, verb
 from certcal._base.text import counted
-from certcal.claims import Bound, Estimate
+from certcal.claims import Bound, Estimate, round_outward
 from certcal.data import (
     METADATA,
     ArrowStream,
@@ -26,7 +26,7 @@ from certcal.data import (
     is_table,
     read_features,
 )
-from certcal.result import Result
+from certcal.result import Answer, Result, answer_of_claims
 from certcal.verbs.certification import INTERVALS
 from certcal.verbs.model_and_data import COUNT, SIDE, DataSet, model_on_data, open_data, open_model
 from certcal.verdict import Candidate
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 PIECE = 20_000
 _SWEEPS = 20
 _MOST_SEARCHED = 200_000
+
+
+_NONE_CERTIFIED = " of all samples (none is certified),"
+# Letters of a box that the answer describes whole.
+_LONGEST = 60
+_DRAWN = "anything about samples that are drawn differently"
 
 
 @dataclass(frozen=True)
@@ -192,6 +198,30 @@ class Verification(Result):
         first = [claim for line in reversed(self.lines) for claim in (line.population, line.worst, line.reached)]
         rest = [claim for line in self.lines for _, _, claim in line.summary.claims()]
         return tuple({id(claim): claim for claim in (*first, *rest)}.values())
+
+    def top(self) -> Sequence[Any]:
+        """The bound for the population at the largest multiple, and between what the worst case of the samples lies."""
+        one, some = self.at(), self.at().summary.n_certified
+        which = f" of certified samples ({some:,} of {len(self):,})" if some else _NONE_CERTIFIED
+        size = self.box.times(one.epsilon)
+        told = [size if len(size) <= _LONGEST else f"{short(one.epsilon)} × the amounts below"]
+        told += [f"the largest of {len(self.lines)}"] if len(self.lines) > 1 else []
+        over = "the samples whose class cannot change" if some and not self.binary else "all samples"
+        between = f"{round_outward(one.reached.value, 'lower')}, which an attack reached, and {one.worst.text}"
+        return [
+            (
+                one.population,
+                f"ECE of the population{'' if self.binary else which}",
+                f"whatever inputs do inside the box ({'; '.join(told)})",
+            ),
+            (one.worst, f"On these samples the worst ECE over {over} is between {between}, which is certified."),
+        ]
+
+    @property
+    def answer(self) -> Answer:
+        """What holds of the population and of these samples, whatever inputs do inside the box."""
+        found = answer_of_claims(self.top(), unsaid=["what inputs outside their boxes do", _DRAWN])
+        return replace(found, assumptions=(*self.at().population.assumptions, *self.assumptions))
 
     def candidates(self) -> Sequence[Candidate]:
         """The claims of the largest multiple first."""

@@ -107,7 +107,7 @@ class Writer:
             )
             if claim.value
             else None,
-            element("p", as_markup(claim.sentence, SENTENCE), class_="sentence"),
+            element("p", as_markup(claim.sentence, SENTENCE), class_="sentence") if claim.sentence else None,
             element("p", as_markup(claim.probability, SENTENCE)) if claim.probability else None,
             note(as_markup(claim.meaning, SENTENCE)) if claim.meaning else None,
             None if folded else listed,
@@ -203,7 +203,7 @@ class Writer:
         self._sliders.add(choice.key)
         said = [blocks[0].text if blocks and isinstance(blocks[0], Text) else "" for blocks in choice.frames]
         return join(
-            _slider(choice, said) if first else None,
+            (_switch(choice) if choice.switch else _slider(choice, said)) if first else None,
             [
                 element(
                     "div",
@@ -259,6 +259,27 @@ def _legends(chart: Chart) -> Raw:
                 shade_legend(each) for each in panel.marks if isinstance(each, Points) and each.shade is not None
             ]
     return join(legend(entries), shaded)
+
+
+def _switch(choice: Choice) -> Raw:
+    buttons = [
+        element(
+            "label",
+            element(
+                "input",
+                type="radio",
+                name=choice.key,
+                value=place,
+                checked=place == choice.start,
+                data_slider=choice.key,
+                autocomplete="off",
+            ),
+            element("span", as_markup(name)),
+        )
+        for place, name in enumerate(choice.names)
+    ]
+    legend_text = element("legend", as_markup(choice.label))
+    return element("fieldset", legend_text, buttons, class_="switch", data_needs_script=True, hidden=True)
 
 
 def _slider(choice: Choice, said: Sequence[str]) -> Raw:

@@ -31,7 +31,9 @@
     input.addEventListener("input", function () {
       show(input);
     });
-    show(input);
+    if (input.type !== "radio" || input.checked) {
+      show(input);
+    }
   });
 
   // Says which cell of a matrix the pointer is on, in the words of its table.

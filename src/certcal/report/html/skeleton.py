@@ -16,10 +16,12 @@ import certcal
 from certcal._base.json import for_json
 from certcal._base.text import capital
 from certcal.report.document import ABOUT, Report, Section
+from certcal.report.html.answer import first_screen, limits_of, scale_picture, to_copy
 from certcal.report.html.blocks import Writer
 from certcal.report.html.elements import Child, Raw, definition_list, element, join, table, visible
 from certcal.report.html.markup import SENTENCE, as_markup, clip_middle, details, note, scrolling, unbroken
 from certcal.report.provenance import Provenance
+from certcal.report.scale import Scale
 from certcal.verdict import Judgement, Verdict
 
 # Pages stay below 6 MB; what is drawn takes less than a third of it.
@@ -94,7 +96,7 @@ def notebook_frame(report: Report) -> str:
 
 
 def _page_content(report: Report, missing: str) -> Raw:
-    every = (Section("", report.headline), *report.sections, *report.appendix)
+    every = (Section("", [report.picture, report.headline]), *report.sections, *report.appendix)
     writer = Writer(block for section in every for block in section.blocks)
     sections = [each for each in report.sections if not each.folded]
     appendix = [*(each for each in report.sections if each.folded), *report.appendix]
@@ -105,18 +107,12 @@ def _page_content(report: Report, missing: str) -> Raw:
         element(
             "header",
             element("h1", as_markup(report.title)),
-            _verdict_element(report.verdict) if report.verdict is not None else None,
+            _about_line(report),
             class_="page-header",
         ),
         element(
             "main",
-            element(
-                "section",
-                writer.blocks(report.headline, level=2),
-                _about_line(report),
-                id="headline",
-                aria_label="Summary",
-            ),
+            element("section", _summary(report, writer), id="headline", aria_label="Summary"),
             element(
                 "nav",
                 element(
@@ -150,6 +146,20 @@ def _page_content(report: Report, missing: str) -> Raw:
     )
 
 
+def _summary(report: Report, writer: Writer) -> Raw:
+    """The answer with its picture, then the headline's blocks beside what the answer assumes and does not say."""
+    judged = _verdict_element(report.verdict) if report.verdict is not None else None
+    answer = report.answer
+    if not answer:
+        return join(judged, writer.blocks(report.headline, level=2))
+    picture = writer.blocks(report.picture, level=3)
+    below = (
+        element("div", writer.blocks(report.below_answer, level=3)),
+        element("div", limits_of(answer), class_="limits"),
+    )
+    return join(first_screen(answer, picture, judged), element("div", below, class_="below"))
+
+
 def _section(address: str, title: Child, content: Child) -> Raw:
     heading = f"{address}-heading"
     return element("section", element("h2", title, id=heading), content, id=address, aria_labelledby=heading)
@@ -172,7 +182,9 @@ def _verdict_element(verdict: Verdict) -> Raw:
     more = note(f"{left} more are in the JSON of this page.") if left else None
     summary = element("p", as_markup(verdict.summary, SENTENCE)) if verdict.summary else None
     beside = note(as_markup(verdict.note, SENTENCE)) if verdict.note else None
-    return element("div", summary, lines, more, beside, class_=f"verdict {_CLASSES[verdict.outcome]}")
+    scale = Scale.of(verdict.decisive)
+    drawn = None if scale is None else scale_picture(scale)
+    return element("div", summary, lines, drawn, more, beside, class_=f"verdict {_CLASSES[verdict.outcome]}")
 
 
 def _judgement_line(one: Judgement) -> Raw:
@@ -189,6 +201,7 @@ def _about_line(report: Report) -> Raw | None:
     pairs += [("Contents", as_markup(report.description, 400))] if report.description else []
     if report.provenance is not None and report.provenance.created:
         pairs.append(("Created", _time_element(report.provenance.created)))
+    pairs += [("Not given", ", ".join(report.not_given))] if report.not_given else []
     lines = [element("div", element("dt", name), element("dd", text)) for name, text in pairs]
     return element("dl", lines, class_="about") if lines else None
 
@@ -207,17 +220,11 @@ def _time_element(created: str) -> Raw:
 def _command_element(command: str) -> Raw:
     said = clip_middle(command, _LONGEST_COMMAND)
     whole = visible(said) == command
-    copy = element("button", "Copy", type="button", data_copy="command", data_needs_script=True, hidden=True)
     changed = "This command reproduces the page. It is shortened here, or has characters that a page cannot show; the "
     changed += "JSON in this page has it word by word:"
     return join(
         element("p", "This command reproduces the page:" if whole else changed),
-        element(
-            "div",
-            element("pre", element("code", unbroken(said)), tabindex=0, id="command"),
-            copy if whole else None,
-            class_="command",
-        ),
+        to_copy(command, "command", _LONGEST_COMMAND, whole=whole),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 from certcal._base.checks import InputError
 from certcal._base.signature import check_arguments
 from certcal._base.text import capital, counted
+from certcal.claims import Estimate
 from certcal.report.charts import Chart, curves
 from certcal.report.document import (
     Block,
@@ -117,17 +118,22 @@ def report(
         verdict=verdict,
         provenance=origin,
         data={**(made.data or result.document(provenance=origin)), **({"page": own} if own else {})},
+        answer=result.answer,
     )
 
 
 def _judged_first(headline: Sequence[Block], one: Judgement, own: Any) -> list[Block]:
-    """A headline with the number that was judged; what stood there is a sentence below, if it was another number."""
+    """A headline with the claim that was judged; what stood there is a sentence below, if it was another number.
+
+    An estimate is on the scale above, with all that is known of it.
+    """
     first = next((block for block in headline if isinstance(block, Claim)), None)
-    rest = [block for block in headline if block is not first]
     if first is None or own is not one.claim:
-        below = [] if first is None else [Text(f"{first.sentence} {_why_numbers_differ(one, own)}")]
-        return [Claim.judged(one), *below, *rest]
-    return [first.judged_as(one), *rest]
+        judged: list[Block] = [] if isinstance(one.claim, Estimate) else [Claim.judged(one)]
+        judged += [] if first is None else [Text(f"{first.sentence} {_why_numbers_differ(one, own)}")]
+    else:
+        judged = [first.judged_as(one)]
+    return [*(block for block in headline if block is not first), *judged]
 
 
 def _why_numbers_differ(one: Judgement, own: Any) -> str:

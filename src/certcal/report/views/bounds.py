@@ -24,6 +24,7 @@ from certcal.report.document import (
 from certcal.report.names import CALIBRATION_ERROR, calibration_error, per_group
 from certcal.report.numbers import minus
 from certcal.report.views.groups import bounded_groups, group_head
+from certcal.verbs.bound import bound_in_words
 
 if TYPE_CHECKING:
     from certcal.verbs.bound import Bounds
@@ -97,10 +98,8 @@ def bound_name(method: str) -> str:
 
 def bound_claim(bound: Bound, meaning: str = CALIBRATION_ERROR) -> Claim:
     """The claim of a bound, for a headline."""
-    over = "" if "the population" in bound.name else "in the population"
-    if "bins" in bound.settings:  # a binned error says nothing without them
-        over = f"with {bound.settings['bins']:,} bins"
-    return Claim.of(bound, capital(bound.name), over=over, meaning=meaning)
+    _, what, over = bound_in_words(bound)
+    return Claim.of(bound, what, over=over, meaning=meaning)
 
 
 def _table_of_bounds(found: Bounds) -> Table:

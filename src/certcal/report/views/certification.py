@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certcal._base.text import capital, counted
+from certcal._base.text import capital
 from certcal.claims import in_full, round_outward, short_text
 from certcal.report.charts import Chart, Cursor, Line, Panel, TextBars, curves, falling_steps
 from certcal.report.document import (
@@ -98,7 +98,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
         flat(
             [
                 _headline_of_certification(found, one),
-                None if found.binary else Text(_beside_headline(one)),
+                [Text(each) for each in found.top()[1:]],
                 None if one.summary.n_certified else Text(nothing),
                 map(Text, remarks),
             ]
@@ -143,33 +143,12 @@ def charts(found: Certification) -> Sequence[Chart]:
 # --- the first screen ----------------------------------------------------------------------------------------------
 
 
-def _over_samples(one: CertifiedAt) -> str:
-    summary = one.summary
-    if summary.binary:
-        return f"on these {counted(summary.n, 'sample')}"
-    if not one.of_certified:
-        return f"on all {summary.n:,} samples"
-    return f"on the {counted(summary.n_certified, 'certified sample')}"
-
-
-def _beside_headline(one: CertifiedAt) -> str:
-    """How many samples keep their correct class: without it, few that are certified look like a good model."""
-    said, left = capital(one.summary.accuracy.sentence), one.summary.n - one.summary.n_certified
-    return f"{said} The calibration error leaves the other {left:,} out." if left and one.of_certified else said
-
-
 def _headline_of_certification(found: Certification, one: CertifiedAt) -> Claim:
-    what = f"At radius {one.radius_text}, the calibration error" if one.radius_text else "The calibration error"
-    if found.settings.accounting == "published":
-        what += " (alpha as papers count it)"
+    claim, what, over = found.top()[0]
     if one.claim is not None:
         radius = "The claim holds under every change of the inputs of Euclidean length up to the radius."
-        meaning = f"{CALIBRATION_ERROR} {radius}"
-        return Claim.of(one.claim, f"{what} of the smoothed classifier", over=_over_samples(one), meaning=meaning)
-    what += " where every certificate holds" if found.origin is not None and found.conventions["alpha"] else ""
-    made = Claim.of(
-        one.headline, what, over=_over_samples(one), meaning=calibration_error(_task_of_certification(found))
-    )
+        return Claim.of(claim, what, over=over, meaning=f"{CALIBRATION_ERROR} {radius}")
+    made = Claim.of(claim, what, over=over, meaning=calibration_error(_task_of_certification(found)))
     made = replace(made, probability=_SCORES_INSIDE) if found.binary else made
     alpha = found.conventions["alpha"]
     each = f" Each interval may fail with probability {short_text(alpha, 'upper')}." if alpha else ""

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certcal._base.rounding import percent_text, sure_text
-from certcal._base.text import capital
 from certcal.claims import Bound, Estimate, short_text
 from certcal.metrics import DEFAULT, row_names
 from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, TextBars, covering, ticks
 from certcal.report.document import (
     Block,
     Cell,
-    Claim,
     Column,
     Figures,
     KeyNumber,
@@ -25,6 +23,7 @@ from certcal.report.document import (
     Report,
     Section,
     Table,
+    Text,
     left_out,
     text_of,
 )
@@ -40,6 +39,7 @@ from certcal.report.names import (
     wording,
 )
 from certcal.report.numbers import INTERVALS, bins_text, interval, number, p_value
+from certcal.report.observed_rates import rates_choice, rates_table
 from certcal.report.reliability import reliability_chart
 from certcal.report.views.bounds import bound_blocks, bound_claim, claims_in_full
 from certcal.report.views.groups import group_charts, group_head, key_of_row, measured_groups
@@ -71,9 +71,9 @@ def view(found: Measurement) -> Report:
     curve = found.decision_curve
     return Report(
         f"How calibrated are the {words.number}s?",
-        [_headline_of_measurement(found)],
+        [rates_table(found.rates, task), *(bound_claim(each, calibration_error(task)) for each in found.bounds[:1])],
         [
-            Section("Key numbers", _key_numbers_of_measurement(found)),
+            Section("Key numbers", [_key_numbers(found), Text(_what_the_error_is(found), "note")]),
             Section("Reliability diagram", _with_numbers(diagram), brief=True),
             Section("Decision curve", None if curve is None else _with_numbers(decision_chart(curve))),
             Section(
@@ -90,6 +90,7 @@ def view(found: Measurement) -> Report:
         notes=_notes_of_measurement(found),
         smaller=_smaller_documents(found),
         data=_document_for_page(found),
+        picture=[rates_choice(found.rates, task)],
     )
 
 
@@ -102,27 +103,12 @@ def charts(found: Measurement) -> Sequence[Chart]:
     ]
 
 
-def _headline_of_measurement(found: Measurement) -> Claim:
-    if found.bounds:
-        return bound_claim(found.bounds[0], calibration_error(found.task))
-    claim = found.headline
-    if claim is None:
-        return Claim("Estimate", "Nothing was measured.")
-    bins = bins_text(claim)
-    over = f"{f'with {bins} bins ' if bins else ''}on {found.n:,} sample{'' if found.n == 1 else 's'}"
-    name = label(claim.name, found.task).split(" (")[0]
-    made = Claim.of(claim, capital(name), over=over, settings=False)
-    meaning = calibration_error(found.task) if claim.name == "ece" else definition(claim.name, found.task)
-    spread = interval(claim)
-    if spread and claim.interval is not None:
-        level = percent_text(claim.interval.level)
-        kind = "bootstrap interval" if claim.interval.resampled else "interval"
-        remark = " (resampling variability)" if claim.interval.resampled else ""
-        made = replace(made, probability=f"{level} {kind} {spread}{remark}. {made.probability}")
-    return replace(made, meaning=meaning)
+def _what_the_error_is(found: Measurement) -> str:
+    name = "" if found.headline is None else found.headline.name
+    return calibration_error(found.task) if name == "ece" else definition(name, found.task)
 
 
-def _key_numbers_of_measurement(found: Measurement) -> KeyNumbers:
+def _key_numbers(found: Measurement) -> KeyNumbers:
     numbers = [KeyNumber("samples", f"{found.n:,}")]
     for name in _KEYS.get(found.task, _KEY):
         row = found.row_of(name)

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from certcal.verbs.verify import Verification, VerifiedAt
 
 _METRICS = {"ks_error": "KS", "brier_score": "Brier", "nll": "log loss"}
-# Letters of a box that the headline describes whole.
-_LONGEST = 60
 _MEANING = (
     "Whatever becomes of inputs inside their boxes, in this sample and in the population it was drawn from. Nothing "
     "about the model is left to chance: the intervals hold for certain."
@@ -47,21 +45,16 @@ _GAP = (
 def view(found: Verification) -> Report:
     """The report of a verification."""
     one = found.at()
-    over = f"whatever inputs do inside the box{_box_size(found, one)}"
-    claim = Claim.of(one.population, f"ECE of the population{_which_samples(found, one)}", over=over, meaning=_MEANING)
+    (population, what, over), (_, bracket) = found.top()
+    claim = Claim.of(population, what, over=over, meaning=_MEANING)
     claim = replace(claim, assumptions=(*claim.assumptions, *found.assumptions))
-    over = "the samples whose class cannot change" if one.summary.n_certified and not found.binary else "all samples"
-    bracket = Text(
-        f"On these samples the worst ECE over {over} is between {round_outward(one.reached.value, 'lower')}, which an "
-        f"attack reached, and {one.worst.text}, which is certified."
-    )
     if found.binary:
         notes = ["The outcome of a binary score is fixed: no sample needs to be certified, and none is left out."]
     else:
         notes = ["A sample is certified when no input inside its box changes the predicted class."]
     return Report(
         f"How wrong can the {one.summary.information.of} be inside the box?",
-        [claim, bracket],
+        [claim, Text(bracket)],
         [
             Section("Key numbers", _key_numbers_of_verification(found)),
             Section(
@@ -76,20 +69,6 @@ def view(found: Verification) -> Report:
         ],
         notes=notes,
     )
-
-
-def _which_samples(found: Verification, one: VerifiedAt) -> str:
-    if found.binary:
-        return ""
-    some = one.summary.n_certified
-    return f" of certified samples ({some:,} of {len(found):,})" if some else ", of all samples (none is certified),"
-
-
-def _box_size(found: Verification, one: VerifiedAt) -> str:
-    text = found.box.times(one.epsilon)
-    told = [text if len(text) <= _LONGEST else f"{short(one.epsilon)} × the amounts below"]
-    told += [f"the largest of {len(found.lines)}"] if len(found.lines) > 1 else []
-    return f" ({'; '.join(told)})"
 
 
 def charts(found: Verification) -> Sequence[Chart]:

@@ -1,0 +1,108 @@
+"""The first screen of a page: the answer, a picture beside it, what it assumes, and what it does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from certcal.report.html.elements import Child, Raw, element, join
+from certcal.report.html.markup import SENTENCE, as_markup, clip_middle, note, unbroken
+from certcal.report.html.svg import WIDTHS, coordinate, picture
+from certcal.report.scale import Scale
+from certcal.result import Answer, Sentence
+
+
+def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
+    """The first sentence in large type, the picture, then the other sentences and what to do next.
+
+    Where there is room the picture stands beside all of them.
+    """
+    first, *others = answer
+    told = [each for each in others if each.kind != "next"]
+    return element(
+        "div",
+        element("h2", tag(first), " ", as_markup(first.text, SENTENCE), id="answer"),
+        element("div", seen, class_="picture") if seen else None,
+        element(
+            "div",
+            judged,
+            element(
+                "ul", [element("li", tag(each), " ", element("div", _told(each))) for each in told], class_="findings"
+            )
+            if told
+            else None,
+            note(answer.key) if answer.key else None,
+            [_next_step(each) for each in others if each.kind == "next"],
+            class_="rest",
+        ),
+        class_="answer" if seen else "answer alone",
+    )
+
+
+def tag(sentence: Sentence) -> Raw:
+    """The word for how much a sentence claims; its border differs as well as its colour."""
+    return element("span", sentence.kind, class_=f"tag {sentence.kind}")
+
+
+def _told(sentence: Sentence) -> Raw:
+    remark = join(" ", element("span", "(asymptotic)", class_="soft")) if sentence.basis == "asymptotic" else None
+    return join(as_markup(sentence.text, SENTENCE), remark)
+
+
+def _next_step(sentence: Sentence) -> Raw:
+    said = element("p", tag(sentence), " ", as_markup(sentence.text, SENTENCE))
+    return element("div", said, to_copy(sentence.command, "next-command") if sentence.command else None, class_="next")
+
+
+def to_copy(command: str, key: str, most: int = SENTENCE, *, whole: bool = True) -> Raw:
+    """A command, with a button that copies it where it is shown whole."""
+    return element(
+        "div",
+        element("pre", element("code", unbroken(clip_middle(command, most))), tabindex=0, id=key),
+        element("button", "Copy", type="button", data_copy=key, data_needs_script=True, hidden=True) if whole else None,
+        class_="command",
+    )
+
+
+def scale_picture(scale: Scale) -> Raw:
+    """A line with the interval, the estimate on it, and the limits."""
+    width = WIDTHS["normal"]
+
+    def beside(text: str, share: float, y: float) -> Raw:
+        side = "" if share < 0.3 else "end" if share > 0.7 else "middle"
+        return element("text", text, x=coordinate(share * width), y=y, class_=side or None)
+
+    low, high = scale.interval
+    span = max(high - low, 0.008) * width
+    return picture(
+        "scale",
+        scale.limit_text,
+        f"Found {scale.text}.",
+        element("rect", x=0, y=24, width=width, height=8, rx=2, class_="scale-line"),
+        element("rect", x=coordinate(low * width), y=24, width=coordinate(span), height=8, class_="scale-span"),
+        None
+        if scale.estimate is None
+        else element("circle", cx=coordinate(scale.estimate * width), cy=28, r=5, class_="dot ink"),
+        [element("path", d=f"M{coordinate(end * width)} 16V40", class_="median") for end in scale.limits],
+        beside(scale.limit_text, scale.limits[0], 12),
+        beside(scale.text, (low + high) / 2, 54),
+        height=60,
+    )
+
+
+def limits_of(answer: Answer) -> Raw:
+    """What the answer assumes, and what a reader might take it to say."""
+    listed: Sequence[tuple[str, Sequence[str]]] = (
+        ("This holds if", answer.assumptions),
+        ("This page does not say", answer.unsaid),
+    )
+    return join(
+        [
+            element(
+                "div",
+                element("h3", title),
+                element("ul", [element("li", as_markup(each, SENTENCE)) for each in items], class_="listing"),
+            )
+            for title, items in listed
+            if items
+        ]
+    )
