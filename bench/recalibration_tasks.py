@@ -215,7 +215,8 @@ class Scores:
     @property
     def sizes(self) -> tuple[int, ...]:
         most = self.truth.size
-        return tuple(max(SMALLEST, round(most / part)) for part in (16, 4, 1))
+        least = max(SMALLEST, most // 16)
+        return least, round((least * most) ** 0.5), most
 
 
 def _answers(model: Any, x: NDArray[Any]) -> Floats:

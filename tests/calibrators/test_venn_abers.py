@@ -79,7 +79,7 @@ def test_an_applied_map_has_both_probabilities_beside_the_score(tmp_path):
         low, high = found.map.probabilities(z)
         assert np.array_equal(done.table["score_p0"], low)
         assert np.array_equal(done.table["score_p1"], high)
-        assert (low <= done.table["score"]).all()
-        assert (done.table["score"] <= high).all()
+        assert (low <= done.table["score_calibrated"]).all()
+        assert (done.table["score_calibrated"] <= high).all()
     path = found.apply(table, everything=True).save(tmp_path / "after.csv")
     assert measure(path).n == 300

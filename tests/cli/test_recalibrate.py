@@ -240,7 +240,7 @@ def test_predictions_are_judged_as_measure_judges_the_applied_map(certcal_comman
     ran = certcal_command("recalibrate", "apply", mapping, folder / name, "-o", after)
     assert ran.code == 0
     assert "60 samples that it was fitted to are left out." in flat(ran.out)
-    held_out = read_predictions(after)
+    held_out = load_table(after, {"score": "score_calibrated"} if name == "scores.csv" else None).predictions
     assert len(held_out) == fitted["n_held_out"] == 60
     for row in fitted["after"]["rows"]:
         value = {each.name: each.value for each in measure(held_out, metrics="all")}[row["name"]]
@@ -474,7 +474,7 @@ def test_an_infinite_log_loss_is_explained_and_the_next_command_can_be_copied(ce
     assert "was fitted to all 40 samples" in flat(refused.err)
     words = ("--all", "-o", tmp_path / "after it.csv")
     done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, *words)
-    assert f"certcal measure '{tmp_path / 'after it.csv'}'  # what it says now" in done.out
+    assert f"certcal measure '{tmp_path / 'after it.csv'}' --score score_calibrated  # what it says now" in done.out
 
 
 def test_the_command_that_reads_an_applied_table_names_the_columns_that_had_to_be_named(certcal_command, tmp_path):
@@ -486,7 +486,10 @@ def test_the_command_that_reads_an_applied_table_names_the_columns_that_had_to_b
     done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, *named, "--all", "-o", after)
     line = next(line for line in done.out.splitlines() if "# what it says now" in line)
     words = shlex.split(line, comments=True)
-    assert words == ["certcal", "measure", str(after), *named]
+    assert words[:3] == ["certcal", "measure", str(after)]
+    assert set(zip(words[3::2], words[4::2], strict=True)) == {
+        *(("--score", "risk_calibrated"), ("--outcome", "default"), ("--positive", "yes"))
+    }
     assert certcal_command(*words[1:]).code == 0
 
 
@@ -541,11 +544,12 @@ def test_columns_that_name_samples_stay_and_so_do_names_of_classes(certcal_comma
     assert after.read(["id"]).to_pydict() == {"id": ["007", "x"]}
     text = "sample,confidence,pred\n3,0.25,cat\n1,0.5,dog\n"
     ran, after = apply_to(certcal_command, maps["confidences"], tmp_path / "other.csv", text, "--force", "--json")
-    found = after.read(["sample", "confidence"]).to_pydict()
-    assert found["sample"] == [3, 1]
-    assert found["confidence"] == load(maps["confidences"]).calibrator.transform([0.25, 0.5]).tolist()
+    found = after.read(["sample", "confidence", "confidence_calibrated"]).to_pydict()
+    assert (found["sample"], found["confidence"]) == ([3, 1], [0.25, 0.5])
+    assert found["confidence_calibrated"] == load(maps["confidences"]).calibrator.transform([0.25, 0.5]).tolist()
     document = json.loads(ran.out)
-    assert (document["written"], document["left_out"], document["columns"]) == (2, 0, ["sample", "confidence", "pred"])
+    assert (document["written"], document["left_out"]) == (2, 0)
+    assert document["columns"] == ["sample", "confidence", "pred", "confidence_calibrated"]
 
 
 def test_samples_of_the_fit_cannot_be_told_without_labels(certcal_command, folder, tmp_path):

@@ -297,4 +297,4 @@ def test_an_applied_map_says_what_to_do_next(tmp_path):
     path = done.save(tmp_path / "after.parquet")
     assert f"certcal measure {path}" in done.report(files=[path]).to_text(width=40)
     assert "10 samples that it was fitted to are left out." in str(done).replace("\n", " ")
-    assert done.to_pandas()["confidence"].tolist() == done.after.confidence.tolist()
+    assert done.to_pandas()["confidence_calibrated"].tolist() == done.after.confidence.tolist()

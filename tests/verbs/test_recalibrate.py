@@ -328,7 +328,8 @@ def test_a_map_keeps_all_other_columns_of_a_table_and_the_kind_of_its_scores(tmp
     options = {"columns": {"positive": "won"}} if labelled else {}
     found = recalibrate(FRAME, columns={"positive": "won"}, seed=3, fraction=0.5)
     done = found.apply(source, **options)
-    names = ["sample" if labelled else "row", "score", *(["outcome"] if labelled else []), "segment", "age", "seen"]
+    kept = [name for name in frame.columns if name != "pixels"]
+    names = ["sample" if labelled else "row", *kept, "score_calibrated"]
     assert list(done.table) == names
     rows = np.asarray(done.table[names[0]])
     assert rows.size == (40 if labelled else 80)
@@ -336,22 +337,27 @@ def test_a_map_keeps_all_other_columns_of_a_table_and_the_kind_of_its_scores(tmp
     assert after["segment"].fillna("-").tolist() == FRAME["segment"].astype(object).fillna("-").iloc[rows].tolist()
     assert after["age"].astype(int).tolist() == FRAME["age"].iloc[rows].tolist()
     assert pd.to_datetime(after["seen"]).tolist() == FRAME["seen"].iloc[rows].tolist()
-    np.testing.assert_allclose(after["score"], found.map.transform(FRAME["score"].iloc[rows]))
+    assert after["score"].astype(float).tolist() == FRAME["score"].iloc[rows].tolist()
+    np.testing.assert_allclose(after["score_calibrated"], found.map.transform(FRAME["score"].iloc[rows]))
     lost = "Columns of lists, and those with a name that stands twice, are left out: pixels."
     assert (lost in done.notes) == (kind != "csv")
     if labelled:
         assert done.after.kind == "score"
         assert after["outcome"].tolist() == FRAME["outcome"].iloc[rows].tolist()  # as it was, words included
         done.save(tmp_path / "after.parquet")
-        assert measure(tmp_path / "after.parquet", by="segment", columns={"positive": "won"}).groups
+        read = measure(tmp_path / "after.parquet", by="segment", columns=dict(done.roles))
+        assert read.groups
+        assert done.roles == {"positive": "won", "score": "score_calibrated"}
 
 
 def test_a_kept_column_with_the_name_of_a_new_one_gets_another():
     table = {"how_sure": [0.2, 0.8] * 20, "right": [0, 1] * 20, "confidence": ["low", "high"] * 20, "id": range(40)}
     roles = {"confidence": "how_sure", "correct": "right"}
     done = recalibrate(table, columns=roles).apply(table, columns=roles, everything=True)
-    assert list(done.table) == ["id", "confidence", "correct", "confidence_before"]
-    assert done.table["confidence_before"].to_pylist() == ["low", "high"] * 20
+    assert list(done.table) == ["how_sure", "right", "confidence", "id", "how_sure_calibrated"]
+    assert done.table["confidence"].to_pylist() == ["low", "high"] * 20
+    again = recalibrate(done.to_pandas(), columns=roles).apply(done.to_pandas(), columns=roles)
+    assert list(again.table)[-2:] == ["how_sure_calibrated", "how_sure_calibrated_again"]
 
 
 def test_a_stream_that_can_be_read_once_is_recalibrated():
@@ -359,7 +365,7 @@ def test_a_stream_that_can_be_read_once_is_recalibrated():
     done = recalibrate(table.to_reader(), columns={"positive": "won"}).apply(
         table.to_reader(), columns={"positive": "won"}, everything=True
     )
-    assert list(done.table) == ["sample", "score", "outcome", "segment", "age", "seen"]
+    assert list(done.table) == ["sample", "score", "outcome", "segment", "age", "seen", "score_calibrated"]
 
 
 def test_a_map_of_scores_is_not_applied_to_confidences_of_the_predicted_class_nor_the_other_way_round():

@@ -30,6 +30,7 @@ from certcal.calibrators import (
 from certcal.data import (
     IDENTIFIER,
     METADATA,
+    READING,
     IntervalOrigin,
     Layout,
     LoadedScores,
@@ -139,9 +140,10 @@ def apply_map(
 ) -> MappedTable:
     """Apply a map to a run, to intervals or to predictions, without the samples of its fit if they are known.
 
-    A table of predictions keeps its other columns. Where none is called id or sample, one with the number of the row is
-    added, from 0. Predictions need no labels: without them all rows are kept, in their order, and which of them the map
-    was fitted to is unknown.
+    A table of scores keeps its columns, in their order, and gets one more: "pd" stays, "pd_calibrated" is new. In a
+    table of all classes probabilities after the map take the place of the scores. Where no column is called id or
+    sample, one with the number of the row is added, from 0. Predictions need no labels: without them all rows are kept,
+    in their order, and which of them the map was fitted to is unknown.
 
     Parameters
     ----------
@@ -265,9 +267,8 @@ def _map_predictions(
         kept = _WrittenSamples.of(name, saved, (None, n, None), given.name, everything=True)
         with _errors_name_map_and_table(name, given.name):
             scores = mapped(saved.calibrator, loaded)
-        row, number = "row", _own_score(layout) or "confidence"
-        made = {number: scores} if scores.ndim == 1 else _probability_columns(layout, scores)
-        made |= _two_probabilities(saved.calibrator, loaded.confidence, number)
+        row, sure = "row", loaded.confidence
+        made = {"confidence": scores} if scores.ndim == 1 else _probability_columns(layout, scores)
         weight, role = loaded.sample_weight, {"score": "outcome", "confidence": "correct"}.get(loaded.kind, "label")
         notes = (
             f"No column says what was true, so nothing can be measured; if one does, name it as the column {role!r}.",
@@ -280,21 +281,29 @@ def _map_predictions(
         with _errors_name_map_and_table(name, given.name):
             given_rows = before.select(kept.positions)
             after = recalibrated(saved.calibrator, given_rows)
+        scores, sure = after.confidence, given_rows.confidence
         row, made, weight = "sample", _prediction_columns(layout, after), after.sample_weight
-        made |= _two_probabilities(saved.calibrator, given_rows.confidence, next(iter(made)))
+    made |= _two_probabilities(saved.calibrator, sure, next(iter(made)))
     if weight is not None:
         made["sample_weight"] = weight
-    rows = None if loaded is None else loaded.rows
-    made, lost = _add_other_columns(
-        made, given.data, layout, row, kept.positions if rows is None else rows[kept.positions]
-    )
+    rows = kept.positions if loaded is None or loaded.rows is None else loaded.rows[kept.positions]
+    own, named = _own_column(layout), {}
+    if own is not None:
+        made, lost = other_columns(cast("Any", given.data), [], rows)
+        new = f"{own[1]}_calibrated"
+        while new in made:
+            new += "_again"
+        made = _numbered(made, row, rows) | {new: scores} | _two_probabilities(saved.calibrator, sure, own[1])
+        # Columns that had to be named have to be named again; numbers are written in one way, however they were read.
+        named = {role: value for role, value in (columns or {}).items() if value and role not in READING}
+        named[own[0]] = new
+    else:
+        made, lost = _add_other_columns(made, given.data, layout, row, rows)
     if lost:
         notes += (f"Columns of lists, and those with a name that stands twice, are left out: {', '.join(lost)}.",)
     description = counted(n, "sample") + ("" if layout is None else f"; {layout.description}")
     metadata = {_RECALIBRATION: kept.recalibration}
     reader = None if after is None else "measure"
-    # Its own columns keep their names, and have to be named again.
-    named = {role: value for role, value in (columns or {}).items() if value and _own_score(layout) is not None}
     return replace(kept.table(given.name, description, made, metadata, notes, reader, after), roles=named)
 
 
@@ -351,8 +360,7 @@ def _add_other_columns(
     """What says which row it is, or else its number; the new columns; then all others of the table."""
     if layout is None:
         return {row: rows, **made}, ()
-    # Outcomes of a binary score stay as they are, words included.
-    truth = layout.get("label") if layout.family else layout.get("correct")
+    truth = layout.get("label")
     others, lost = other_columns(data, [*layout.numbers, *([] if truth is None else [truth])], rows)
     first = [name for name in others if plain_name(name) in IDENTIFIER]
     kept = {name: others.pop(name) for name in first} | made if first else {row: rows, **made}
@@ -364,16 +372,20 @@ def _add_other_columns(
     return kept, lost
 
 
-def _own_score(layout: Layout | None) -> str | None:
-    """The column of a table's binary scores, which keeps its name."""
-    return None if layout is None else layout.get("score")
+def _numbered(columns: dict[str, Any], row: str, rows: NDArray[np.int64]) -> dict[str, Any]:
+    """Columns, after the number of the row where none of them says which sample it is."""
+    return columns if any(plain_name(name) in IDENTIFIER for name in columns) else {row: rows, **columns}
+
+
+def _own_column(layout: Layout | None) -> tuple[str, str] | None:
+    """Role and name of a table's one column of scores or confidences."""
+    found = () if layout is None else ((role, layout.get(role)) for role in ("score", "confidence"))
+    return next(((role, name) for role, name in found if name is not None), None)
 
 
 def _prediction_columns(layout: Layout | None, after: Predictions) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     if after.probabilities is None or after.labels is None:
-        if own := _own_score(layout):
-            return {own: after.confidence}
         number, truth = ("score", "outcome") if after.kind == "score" else ("confidence", "correct")
         columns |= {number: after.confidence, truth: after.correct.astype(np.bool_)}
     else:
