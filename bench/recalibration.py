@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import logging
 import os
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -238,10 +239,11 @@ def judge(scores: Scores, size: int, cross_fitted: bool, method: Method, answer:
     )
 
 
-def run(scores: Scores) -> list[Outcome]:
+def run(scores: Scores, only: tuple[str, ...]) -> list[Outcome]:
+    """Every method on every size; or only some of them, where the others are known from a file."""
     found: list[Outcome] = []
     kind = "two" if scores.test.shape[1] == 2 else "several"
-    methods = [method for method in METHODS if method.kinds in ("both", kind)]
+    methods = [method for method in METHODS if method.kinds in ("both", kind) and (not only or method.name in only)]
     for size in scores.sizes:
         x, y = scores.calibration[:size], scores.truth[:size]
         for method in methods:
@@ -253,7 +255,7 @@ def run(scores: Scores) -> list[Outcome]:
     out, truth, fold, inner = scores.out_of_fold, scores.train_truth, scores.fold, scores.test_by_fold
     if out is None or truth is None or fold is None or inner is None:
         return found
-    for method in (*METHODS[:2], *CROSS_FITTED):
+    for method in (each for each in (*METHODS[:2], *CROSS_FITTED) if not only or each.name in only):
 
         def one_map(method: Method = method) -> Floats:
             return method.fit(out, truth, scores.logits)(scores.test)
@@ -353,6 +355,8 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, help="folder for scores of base models; default: beside the data")
     parser.add_argument("--vgg", type=Path, help="npz with probabilities and labels of a network on CIFAR-10")
     parser.add_argument("--only", nargs="+", default=[], metavar="TASK")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save the outcomes")
+    parser.add_argument("--read", type=Path, metavar="FILE", help="take the peers' outcomes from a saved file")
     parser.add_argument("--losses", action="store_true", help="list the tasks on which a peer's log loss is lower")
     parser.add_argument("--write-docs", action="store_true", help="rewrite the table of docs/benchmarks.md")
     options = parser.parse_args()
@@ -360,9 +364,16 @@ def main() -> int:
     missing: list[str] = []
     outcomes: list[Outcome] = []
     cache = options.cache or options.data / "scores"
+    only: tuple[str, ...] = ()
+    if options.read:
+        only = NONE, OURS
+        known = [Outcome(**each) for each in json.loads(options.read.read_text("utf-8"))]
+        outcomes = [each for each in known if each.method not in only]
     for scores in every_task(options.data, cache, options.vgg, tuple(options.only), missing):
-        outcomes += run(scores)
+        outcomes += run(scores, only)
         print(f"measured: {scores.task}, {scores.model}", file=sys.stderr, flush=True)
+        if options.json:
+            options.json.write_text(json.dumps([asdict(each) for each in outcomes], indent=0) + "\n", "utf-8")
     text, missed = report(outcomes, missing)
     print(text)
     for error in sorted({f"{each.method}: {each.error}" for each in outcomes if each.error}):
