@@ -356,7 +356,8 @@ def test_a_kept_column_with_the_name_of_a_new_one_gets_another():
     done = recalibrate(table, columns=roles).apply(table, columns=roles, everything=True)
     assert list(done.table) == ["how_sure", "right", "confidence", "id", "how_sure_calibrated"]
     assert done.table["confidence"].to_pylist() == ["low", "high"] * 20
-    again = recalibrate(done.to_pandas(), columns=roles).apply(done.to_pandas(), columns=roles)
+    frame = done.to_pandas()
+    again = recalibrate(frame, columns=roles).apply(frame, columns=roles, everything=True)
     assert list(again.table)[-2:] == ["how_sure_calibrated", "how_sure_calibrated_again"]
 
 
