@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from recalibration_tasks import FOLDS, Scores, every_task
+from recalibration_tasks import FOLDS, TASKS, Scores, every_task
 from tables import markdown, write_page
 
 Floats = NDArray[np.float64]
@@ -34,6 +34,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 OURS, NONE = "certcal (auto)", "no map"
 LEAST = float(np.finfo(np.float64).eps)  # a probability of 0 counts as this, as in scikit-learn's log_loss
 LEVEL = 0.05
+FEWEST = 12  # data sets, for a verdict
 
 
 def probabilities(scores: Floats, logits: bool) -> Floats:
@@ -112,16 +113,8 @@ def fit_probcal(x: Floats, y: NDArray[np.int64], logits: bool) -> Fitted:
     from probcal.selection import CalibratorSelector
 
     found = CalibratorSelector(cv=min(5, int(np.bincount(y, minlength=2).min())))
-    found.fit(y, probabilities(x, logits)[:, 1]) if _takes_truth_first(found) else found.fit(
-        probabilities(x, logits)[:, 1], y
-    )
+    found.fit(probabilities(x, logits)[:, 1], y)
     return lambda scores: two(np.asarray(found.predict_proba(probabilities(scores, logits)[:, 1])).reshape(-1))
-
-
-def _takes_truth_first(found: Any) -> bool:
-    import inspect
-
-    return next(iter(inspect.signature(found.fit).parameters)).startswith("y")
 
 
 def fit_probmetrics(method: str) -> Fit:
@@ -312,7 +305,7 @@ def table(outcomes: list[Outcome]) -> list[list[str]]:
                 f"{np.mean([each.brier for each in good]):.4f}" if good else "",
                 f"{len(worse_than_none(good))} of {len(mine)}" if name != NONE else "",
                 str(len(mine) - len(good)),
-                f"{1000 * np.median([each.seconds for each in mine]):.0f} ms",
+                f"{1000 * np.median([each.seconds for each in mine]):.0f} ms" if name != NONE else "",
             ]
         )
     return rows
@@ -343,7 +336,14 @@ def report(outcomes: list[Outcome], missing: list[str]) -> tuple[str, list[str]]
             missed.append(f"{title}: {rows[0][0]} has the best mean rank in log loss")
         for each in worse_than_none([each for each in part if each.method == OURS]):
             missed.append(f"{title}: worse than no map on {each.task}, {each.model}, {each.size} rows")
-    return "\n\n".join([*parts, *(f"Not run, since data are missing: {each}." for each in missing)]), missed
+    data = {each.task for each in outcomes}
+    rest = [name for name in TASKS if name not in data]
+    if rest:
+        parts.append(f"Not measured: {', '.join(rest)}.")
+    if len(data) < FEWEST:
+        parts.append(f"{len(data)} data sets are too few to judge by: the goals ask for {FEWEST}.")
+        missed = []
+    return "\n\n".join([*parts, *(f"Data are missing: {each}." for each in missing)]), missed
 
 
 def main() -> int:
@@ -356,7 +356,10 @@ def main() -> int:
     parser.add_argument("--vgg", type=Path, help="npz with probabilities and labels of a network on CIFAR-10")
     parser.add_argument("--only", nargs="+", default=[], metavar="TASK")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save the outcomes")
-    parser.add_argument("--read", type=Path, metavar="FILE", help="take the peers' outcomes from a saved file")
+    parser.add_argument(
+        "--read", type=Path, metavar="FILE", help="start from outcomes; measures only what --only names"
+    )
+    parser.add_argument("--ours", action="store_true", help="measure certcal and no map alone")
     parser.add_argument("--losses", action="store_true", help="list the tasks on which a peer's log loss is lower")
     parser.add_argument("--write-docs", action="store_true", help="rewrite the table of docs/benchmarks.md")
     options = parser.parse_args()
@@ -364,13 +367,13 @@ def main() -> int:
     missing: list[str] = []
     outcomes: list[Outcome] = []
     cache = options.cache or options.data / "scores"
-    only: tuple[str, ...] = ()
+    methods = (NONE, OURS) if options.ours else ()
     if options.read:
-        only = NONE, OURS
         known = [Outcome(**each) for each in json.loads(options.read.read_text("utf-8"))]
-        outcomes = [each for each in known if each.method not in only]
-    for scores in every_task(options.data, cache, options.vgg, tuple(options.only), missing):
-        outcomes += run(scores, only)
+        outcomes = [each for each in known if each.task not in options.only or (methods and each.method not in methods)]
+    chosen = every_task(options.data, cache, options.vgg, tuple(options.only), missing)
+    for scores in chosen if options.only or not options.read else ():
+        outcomes += run(scores, methods)
         print(f"measured: {scores.task}, {scores.model}", file=sys.stderr, flush=True)
         if options.json:
             options.json.write_text(json.dumps([asdict(each) for each in outcomes], indent=0) + "\n", "utf-8")

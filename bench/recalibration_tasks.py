@@ -171,6 +171,10 @@ DATA: dict[str, Callable[[Path], Table]] = {
 }
 
 
+VGG = "CIFAR-10, VGG"
+TASKS = (*DATA, VGG)
+
+
 def model_named(name: str) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
@@ -277,9 +281,9 @@ def every_task(
             with np.load(path) as file:
                 content = {key: file[key] for key in file.files}
             yield Scores(task, name, bool(content.pop("logits")), **{k: v for k, v in content.items() if k != "model"})
-    task = "CIFAR-10, VGG"
+    task = VGG
     if vgg is None or not vgg.exists():
-        missing.append(f"{task}: give its probabilities and labels as --vgg FILE.npz")
+        missing += [] if only and task not in only else [f"{task}: give its probabilities and labels as --vgg FILE.npz"]
     elif not only or task in only:
         with np.load(vgg) as file:
             p, y = file["probabilities"].astype(np.float64), file["labels"].astype(np.int64).reshape(-1)
