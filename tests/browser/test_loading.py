@@ -69,7 +69,10 @@ def test_a_page_works_in_the_frame_of_a_notebook(visit, pages, tmp_path):
     report = found.report(provenance=Provenance(("certcal", "report", "a run")))
     frame.write_text(f"<!DOCTYPE html><title>notebook</title>{report._repr_html_()}")
     tab = visit(frame)
-    inside = tab.frame_locator("iframe")
+    assert tab.frame_locator("iframe").locator("#answer").is_visible()
+    with tab.context.expect_page() as opened:
+        tab.frame_locator("iframe").get_by_text("Open the full page").click()
+    inside = tab = opened.value
     slider = inside.get_by_role("slider", name="Radius")
     slider.press("Home")
     assert slider.get_attribute("aria-valuetext") == "0"

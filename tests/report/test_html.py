@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import base64
 import dataclasses
+import gzip
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import certcal
 from certcal.report.charts import (
     Axis,
     Band,
@@ -225,8 +228,12 @@ def test_without_scripts_a_page_shows_no_control_that_needs_them() -> None:
 def test_notebooks_show_a_page_in_a_frame_that_cannot_reach_the_notebook() -> None:
     report = gallery(HOSTILE)
     frame = parsed(report._repr_html_()).one("iframe")
-    assert frame.attributes["srcdoc"] == report.to_html()
     assert "allow-same-origin" not in (frame.attributes["sandbox"] or "")
+    inside = parsed(frame.attributes["srcdoc"] or "")
+    packed = base64.b64decode(inside.one("script", id="page").text)
+    assert gzip.decompress(packed).decode() == report.to_html()
+    style = inside.one("style").text
+    assert {name for name in classes(inside) if f".{name}" not in style} <= {"strict", "label", "pairs", "kinds"}
 
 
 # Blocks
@@ -512,3 +519,16 @@ def test_long_names_below_an_axis_stand_upright() -> None:
     )
     assert not [each for each in short.all("text", class_="end") if "transform" in each.attributes]
     assert len([each for each in long.all("text", class_="end") if "transform" in each.attributes]) == 3
+
+
+def test_ten_cards_make_no_heavy_notebook() -> None:
+    rng = np.random.default_rng(1)
+    score = rng.random(3000)
+    found = certcal.measure((rng.random(3000) < score).astype(int), score)
+    card, whole = found._repr_html_(), found.report().to_html()
+    assert len(card) < 100_000
+    assert len(card) < len(whole)
+    inside = parsed(parsed(card).one("iframe").attributes["srcdoc"] or "")
+    assert inside.one("h2", id="answer").text.endswith(found.answer[0].text)
+    assert len(inside.all("svg", role="img")) == 1
+    assert [each.text for each in inside.one("dl", class_="key-numbers").all("dt")][:2] == ["samples", "base rate"]

@@ -501,9 +501,9 @@ class Report:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        from certcal.report.html import notebook_frame
+        from certcal.report.html import notebook_card
 
-        return notebook_frame(self)
+        return notebook_card(self)
 
 
 def left_out(what: str, rest: Callable[[], Mapping[str, Any]]) -> Callable[[], tuple[str, Mapping[str, Any]]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from certcal.report.html.card import notebook_card
 from certcal.report.html.elements import card
-from certcal.report.html.skeleton import notebook_frame, page
+from certcal.report.html.skeleton import page
 
-__all__ = ["card", "notebook_frame", "page"]
+__all__ = ["card", "notebook_card", "page"]

@@ -46,53 +46,36 @@ def page(report: Report) -> str:
     (True, True)
     """
     kept, missing = _json_for_page(report)
-    style, script = _resource("style.css"), _resource("script.js")
-    policy = (
-        f"default-src 'none'; style-src '{_csp_hash(style)}'; script-src '{_csp_hash(script)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    head = join(
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="referrer", content="no-referrer"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("meta", name="generator", content=f"certcal {certcal.__version__}"),
-        element("title", clip_middle(report.title)),
-        element("style", Raw(style)),
-    )
+    style, script = resource("style.css"), resource("script.js")
     body = join(
         element("a", "Skip to the content", href="#content", class_="skip"),
-        _patterns(),
+        patterns(),
         _page_content(report, missing),
         element(
             "footer",
             element("p", f"Created with certcal {certcal.__version__}. This page loads nothing from the network."),
         ),
         element("script", Raw(kept), type="application/json", id="data"),
-        element("script", Raw(script)),
     )
-    return f"<!DOCTYPE html>\n{element('html', element('head', head), element('body', body), lang='en')}\n"
+    return document_of(report.title, body, (style,), (script,))
 
 
-def notebook_frame(report: Report) -> str:
-    """A report as a frame of its own, for notebooks.
-
-    Examples
-    --------
-    >>> notebook_frame(Report("How many?", [])).startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
-    True
-    """
-    return element(
-        "iframe",
-        srcdoc=page(report),
-        sandbox="allow-scripts allow-downloads",
-        allow="clipboard-write",
-        width="100%",
-        height=760,
-        title=clip_middle(report.title),
-        loading="lazy",
+def document_of(title: str, body: Raw, styles: Sequence[str], scripts: Sequence[str]) -> str:
+    """A document with the first of some style sheets and scripts; those, and no others, may ever be used in it."""
+    allowed = (" ".join(f"'{_csp_hash(each)}'" for each in some) for some in (styles, scripts))
+    policy = "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'"
+    head = join(
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy.format(*allowed)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="generator", content=f"certcal {certcal.__version__}"),
+        element("title", clip_middle(title)),
+        element("style", Raw(styles[0])),
     )
+    whole = element("body", body, element("script", Raw(scripts[0])))
+    return f"<!DOCTYPE html>\n{element('html', element('head', head), whole, lang='en')}\n"
 
 
 def _page_content(report: Report, missing: str) -> Raw:
@@ -294,7 +277,8 @@ def _as_script_json(data: Mapping[str, Any]) -> str:
 
 
 @cache
-def _resource(name: str) -> str:
+def resource(name: str) -> str:
+    """A file of this package."""
     return files("certcal.report.html").joinpath(name).read_text("utf-8")
 
 
@@ -302,7 +286,7 @@ def _csp_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"
 
 
-def _patterns() -> Raw:
+def patterns() -> Raw:
     """Hatchings that the style sheet refers to, so that colour is never the only mark."""
     paths = {
         "hatch-over": "M-1 1L1 -1M0 6L6 0M5 7L7 5",
