@@ -61,11 +61,11 @@ def test_the_examples_of_readme_and_tutorials_are_right_to_a_strict_type_checker
 @pytest.mark.parametrize(
     ("verb", "argument", "words"),
     [
-        (certcal.certify, "confidence", {*CONFIDENCES, "all"}),
+        (certcal.certify, "kind", {*CONFIDENCES, "all"}),
         (certcal.certify, "accounting", {*ACCOUNTINGS}),
         (certcal.recalibrate, "method", {*PREDICTION_METHODS, *CERTIFIED_METHODS}),
-        (certcal.recalibrate, "confidence", {*CONFIDENCES}),
-        (certcal.apply_map, "confidence", {*CONFIDENCES}),
+        (certcal.recalibrate, "kind", {*CONFIDENCES}),
+        (certcal.apply_map, "kind", {*CONFIDENCES}),
         (certcal.study.search, "methods", {*METHODS}),
         (certcal.study.search, "metric", {*BINNED, *UNBINNED}),
     ],
