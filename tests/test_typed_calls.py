@@ -73,6 +73,6 @@ def test_the_examples_of_readme_and_tutorials_are_right_to_a_strict_type_checker
 def test_words_in_a_signature_are_those_of_the_registry(verb: Any, argument: str, words: set[str]) -> None:
     spec = specs_of(verb)[argument]
     assert set(spec.choices) == words
-    assert all(word in spec.help for word in words) or argument in ("confidence", "metric")
-    if argument == "confidence":
-        assert defaults_of(verb)["confidence"] in (DEFAULT_KIND, (DEFAULT_KIND,))
+    assert all(word in spec.help for word in words) or argument in ("kind", "metric")
+    if argument == "kind":
+        assert defaults_of(verb)["kind"] in (DEFAULT_KIND, (DEFAULT_KIND,))
