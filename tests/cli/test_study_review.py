@@ -134,6 +134,15 @@ def test_recalibrate_refuses_the_table_of_a_study(certcal_command, study):
     assert "the table of a study holds no confidences" in ran.err
 
 
+def test_report_hands_on_options_whose_names_other_commands_use_otherwise(certcal_command, study, tmp_path):
+    options = ("--dataset", "fashion", "--metric", "ks_error", *FAST, "--json")
+    ran = certcal_command("report", study, *options, "-o", tmp_path / "page.html")
+    assert ran.code == 0
+    document = json.loads(ran.out)
+    assert document["datasets"] == ["fashion"]
+    assert document["settings"]["metric"] == "ks_error"
+
+
 @pytest.mark.parametrize("command", [("study", "review"), ("report",)])
 def test_a_table_without_calibration_errors_says_that_there_are_none(certcal_command, tmp_path, command):
     columns = {"model": ["a", "b"], "accuracy": [0.9, 0.8]}

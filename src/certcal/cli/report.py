@@ -45,24 +45,29 @@ class _AnyCommand(ExampleCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, also with the options of the commands that it may call, each once."""
-        known = {name for each in self.params for name in each.opts}
+        known = _flags(self)
         for command in _commands().values():
             for each in command.params:
                 if isinstance(each, SectionedOption) and known.isdisjoint(each.opts):
                     known |= set(each.opts)
-                    self.params.append(_option_as_text(each))
+                    taken = any(own.name == each.name for own in self.params)  # by another flag of another command
+                    self.params.append(_option_as_text(each, None if taken else each.name))
         return super().parse_args(ctx, args)
 
 
-def _option_as_text(other: SectionedOption) -> SectionedOption:
-    """An option of another command whose value stays a text."""
+def _flags(command: click.Command) -> set[str]:
+    return {flag for each in command.params for flag in each.opts}
+
+
+def _option_as_text(other: SectionedOption, name: str | None) -> SectionedOption:
+    """An option of another command whose value stays a text; without a name, the flag names it."""
     value: dict[str, Any] = {"is_flag": True} if other.is_flag else {"multiple": True, "metavar": other.metavar}
     if isinstance(other.type, click.Path):
         value["type"] = click.Path()  # shells complete files
     elif isinstance(other.type, click.Choice):
         value["type"] = cast("Any", other.type)
     return SectionedOption(
-        [*other.opts, other.name or ""],
+        [*other.opts, *([name] if name else [])],
         section=other.section,
         help=_HELP.get(other.name or "", other.help),
         shell_complete=other._custom_shell_complete,  # pyright: ignore[reportPrivateUsage]
@@ -149,14 +154,14 @@ def _options_as_written(
     ctx: click.Context, command: click.Command, kind: str, sources: Sequence[str], given: dict[str, Any]
 ) -> list[str]:
     """The options as they were written, for a command that knows them; others are refused."""
-    known = {each.name for each in command.params}
+    known = _flags(command)
     words: list[str] = []
     for each in ctx.command.params:
         if each.name not in given or each.name in ("sources", "open_it"):
             continue
         flag = max(each.opts, key=len)
-        if each.name not in known:
-            owners = [name for name, other in _commands().items() if each.name in {own.name for own in other.params}]
+        if known.isdisjoint(each.opts):
+            owners = [name for name, other in _commands().items() if not _flags(other).isdisjoint(each.opts)]
             whose = " or ".join(_KINDS[name] for name in owners)
             what = f"{sources[0]} is {_taken_as(kind, sources)}" if len(sources) == 1 else f"these are {_KINDS[kind]}"
             raise InputError(f"{flag} is for {whose}, and {what}; leave it out")
