@@ -136,13 +136,16 @@ def vocabulary() -> Vocabulary:
     --------
     >>> vocabulary().meanings["o_e"], vocabulary().labels["ks_error"]
     (('observed_expected_ratio',), 'KS calibration error')
+    >>> vocabulary().meanings["slope"]
+    ('calibration_slope',)
     """
     labels, meanings = dict(CERTIFIED_NAMES), dict[str, tuple[str, ...]]()
     for entry in METRICS.values():
         for kind in entry.tasks:
             name, texts = entry.text("name", kind), (entry.text("label", kind), entry.text("short", kind), entry.name)
             labels.setdefault(name, texts[0].partition(" (")[0])
-            for text in (name, *texts, texts[0].partition(" (")[0], entry.name.removesuffix("_error")):
+            brief = entry.name.removesuffix("_error").removeprefix("calibration_")
+            for text in (name, *texts, texts[0].partition(" (")[0], brief):
                 meanings[plain(text)] = tuple(dict.fromkeys((*meanings.get(plain(text), ()), name)))
     for name, text in CERTIFIED_NAMES.items():
         for each in (name, text, text.partition(" (")[0]):
