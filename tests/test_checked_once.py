@@ -121,7 +121,7 @@ def test_classwise_and_perturbed_bounds_check_an_array_once(rng, count_of):
 def test_the_intervals_of_each_radius_are_checked_once(counts, count_of):
     certcal.certify(counts, radii=[0.25])  # what is loaded and compiled first is not counted
     for kinds, radii in ((1, [0.25]), (1, [0.25, 0.5, 0.75]), (5, [0.25])):
-        asked = {"radii": radii, "confidence": "all" if kinds > 1 else "tangent"}
+        asked = {"radii": radii, "kind": "all" if kinds > 1 else "tangent"}
         found = count_of(CERTIFIED, lambda asked=asked: certcal.certify(counts, **asked))
         made = kinds * len(radii)
         assert found.checks["check_intervals"] == made

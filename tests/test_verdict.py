@@ -338,7 +338,7 @@ def test_a_result_says_its_verdict_in_json_on_its_page_and_in_its_text(tmp_path)
     assert '"verdict"' not in found.to_json()
     assert '"verdict"' in (tmp_path / "a.json").read_text()
     page = (tmp_path / "a.html").read_text()
-    assert page.index('class="verdict fail"') < page.index('id="content"')
+    assert page.index('id="headline"') < page.index('class="verdict fail"') < page.index("<table")
     assert repr(verdict) == str(verdict)
     assert str(found.report(require=asked)).index(verdict.lines[0][:20]) < str(found.report(require=asked)).index(
         "Bounds"

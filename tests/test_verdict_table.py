@@ -115,7 +115,7 @@ CASES = {
     ),
     **{
         f"certify a run by {kinds[0]} first": Case(
-            lambda kinds=kinds: certcal.certify(counts(), radii=[0.1, 0.3], confidence=kinds),
+            lambda kinds=kinds: certcal.certify(counts(), radii=[0.1, 0.3], kind=kinds),
             ["ece <=", "population ece <=", "certified accuracy >="],
             {"radius": [0.1, 0.3], "kind": kinds},
         )
