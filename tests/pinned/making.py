@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import json
 import re
@@ -70,22 +72,30 @@ def run_case(folder: Path, case: Case) -> Forms:
     return Forms(printed, command(folder, case.words("out")), files, shown, written)
 
 
-def call(folder: Path, name: str) -> tuple[Any, Page]:
-    """Numbers of a call, and its result as a notebook shows it."""
+def call(folder: Path, name: str) -> tuple[Any, dict[str, Page]]:
+    """Numbers of a call, its result as a notebook shows it, and the page that a card there opens."""
     needed, function = CALLS[name]
     for each in needed:
         ensure(folder, each)
     value, result = function(folder)
     markup = result._repr_html_()
-    framed = re.search(r'srcdoc="([^"]*)"', markup)  # a page in a frame of its own
-    return value, Page(html.unescape(framed[1]) if framed else markup)
+    framed = re.search(r'srcdoc="([^"]*)"', markup)
+    if framed is None:
+        return value, {"notebook": Page(markup)}
+    card = html.unescape(framed[1])
+    (packed,) = re.findall(r'<script type="text/plain" id="page">([^<]*)</script>', card)
+    return value, {"card": Page(card), "notebook": Page(gzip.decompress(base64.b64decode(packed)).decode("utf-8"))}
 
 
 def numbers_of(folder: Path, name: str) -> Any:
     """What is to be pinned of a case or a call."""
     if name in CALLS:
-        value, page = call(folder, name)
-        return {"value": value, "notebook": sorted(page.pinned), "tables": {"notebook": sorted(page_tables(page))}}
+        value, shown = call(folder, name)
+        return {
+            "value": value,
+            **{form: sorted(page.pinned) for form, page in shown.items()},
+            "tables": {form: sorted(page_tables(page)) for form, page in shown.items()},
+        }
     case = BY_NAME[name]
     made = run_case(folder, case)
     codes = (made.printed.code, made.shown.code)

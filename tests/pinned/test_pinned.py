@@ -124,10 +124,12 @@ def test_the_numbers_of_a_command_stay(folder: Path, case: Case) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_numbers_of_a_call_stay(folder: Path, name: str) -> None:
-    before, (value, notebook) = pinned(name), call(folder, name)
+    before, (value, shown) = pinned(name), call(folder, name)
     assert differences(before["value"], value, 1e-9) == []
-    assert lost(before["notebook"], notebook.shown) == []
-    assert lost_tables(before["tables"]["notebook"], page_tables(notebook)) == []
+    assert sorted(before["tables"]) == sorted(shown)
+    for form, shapes in before["tables"].items():
+        assert lost(before[form], shown[form].shown) == [], form
+        assert lost_tables(shapes, page_tables(shown[form])) == [], form
 
 
 @pytest.mark.parametrize("name", REFUSED)
