@@ -19,6 +19,7 @@ LARGEST = 250_000
 
 sys.path.insert(0, str(ROOT))
 
+import certcal
 from tests.browser.chromium import started
 from tests.browser.making import make
 
@@ -63,19 +64,20 @@ def smaller(png: bytes) -> bytes:
 
 
 def draw_documentation() -> None:
-    """The demo's page, for the README and the documentation."""
+    """Pages of the example and of the demo, for the README and the documentation."""
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, started() as browser:
-        page = Path(folder) / "certcal-demo.html"
+        page, measured = Path(folder) / "certcal-demo.html", Path(folder) / "measured.html"
+        table = certcal.data.example()
+        certcal.measure(table.correct, table.confidence, progress=False).save(measured)
         command = [sys.executable, "-m", "certcal", "demo", "--quiet", "-o", page.name]
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        for name, options in (
-            ("report", {"width": 1000, "height": 1228}),
-            ("report-dark", {"width": 1000, "height": 1228, "dark": True}),
-            ("report-worst-case", {"width": 1000, "height": 1320, "part": "#section-worst-case"}),
-            ("report-phone", {"width": 375, "height": 812}),
+        for name, shown, options in (
+            ("report", measured, {"width": 1200, "height": 1200}),
+            ("report-certificate", page, {"width": 1000, "height": 800}),
+            ("report-worst-case", page, {"width": 1000, "height": 1320, "part": "#section-worst-case"}),
         ):
-            (IMAGES / f"{name}.png").write_bytes(smaller(shot(browser, page, **options)))
+            (IMAGES / f"{name}.png").write_bytes(smaller(shot(browser, shown, **options)))
 
 
 def draw_all(folder: Path) -> None:

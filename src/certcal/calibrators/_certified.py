@@ -376,7 +376,7 @@ def _on_more_places(points: BrierPoints, x: Floats) -> tuple[Floats, Floats]:
 
 
 def _brier_points(places: Floats, correct: NDArray[np.uint8]) -> BrierPoints:
-    """BrierPoints of samples that weigh the same. Their numbers are counted, so the order of samples changes no bit."""
+    """Points of samples that weigh the same. Their numbers are counted, so the order of samples changes no bit."""
     x, n, right = count_places(places, correct)
     return BrierPoints(x, right / places.size, (n - right) / places.size)
 

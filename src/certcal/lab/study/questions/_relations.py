@@ -454,7 +454,7 @@ def _bias(sheet: Sheet, metric: str, pair: tuple[int, int]) -> list[tuple[float,
     if metric not in ("ece", "equal_mass_ece") or math.isnan(many):
         return []
     text = (
-        f"SheetAnswer of the growth is bias: on {sheet.name}, a perfectly calibrated model of median accuracy "
+        f"Part of the growth is bias: on {sheet.name}, a perfectly calibrated model of median accuracy "
         f"({sheet.accuracy:.3f}) shows an {LABELS[metric]} of up to {few_bins:.4f} on average at {pair[0]} bins and "
         f"{many:.4f} at {pair[1]} ({sheet.samples:,.0f} test samples)."
     )
