@@ -51,7 +51,14 @@ RESULTS: dict[str, tuple[Any, list[str]]] = {
     ),
     "bound": (
         Bound(HOSTILE, 0.08121, "upper", 0.05, 1000, (HOSTILE,), {"chance <of the draw>": 0.040001}),
-        ["Bound", VISIBLE, "at most 0.0813", "chance <of the draw>", "0.0401", "at least 0.95"],
+        [
+            "Bound",
+            VISIBLE,
+            "at most 0.0813",
+            "chance <of the draw>",
+            "0.0401",
+            "95% sure, for samples drawn like these 1,000",
+        ],
     ),
     "lower bound": (
         Bound("accuracy", 0.81219, "lower", 0.05, 1000, (), {"share": 0.90009}),
@@ -133,7 +140,7 @@ ANSWERS = {
     "measurement": lambda: certcal.measure(TABLE, by="segment"),
     "bounds": lambda: certcal.bound(TABLE),
     "recalibration": lambda: certcal.recalibrate(TABLE),
-    "mapped table": lambda: certcal.recalibrate(TABLE).apply(TABLE),
+    "mapped table": lambda: certcal.recalibrate(TABLE).apply(TABLE, everything=True),
     "comparison": lambda: certcal.compare(certcal.measure(TABLE), certcal.measure(TABLE, bins=10)),
 }
 
@@ -151,4 +158,4 @@ def test_every_answer_about_a_table_shows_its_page(name: str) -> None:
 def test_a_table_of_an_answer_is_a_frame() -> None:
     frame = certcal.measure(TABLE, by="segment").to_pandas()
     assert frame.loc[(frame["segment"] == "north") & (frame["metric"] == "ece"), "value"].notna().all()
-    assert certcal.recalibrate(TABLE).apply(TABLE).to_pandas()["more"].max() <= 199
+    assert certcal.recalibrate(TABLE, fraction=0.5).apply(TABLE).to_pandas()["more"].max() <= 199

@@ -41,6 +41,9 @@ def test_a_page_opens_offline_without_an_error_its_links_work_and_its_json_is_th
         assert tab.locator("#reproducibility table td, #reproducibility table th").filter(has_text=read).count() == 1
     if name in (*COMMANDS, *HOSTILE_COMMANDS):
         assert got["provenance"]["command"][:2] == ["certcal", "report"]
+        page = got.pop("page", {})  # what the page was told to say, which is no number
+        assert (page.get("title") == HOSTILE) == (name in HOSTILE_COMMANDS)
+        assert page.get("about", {}) == ({"model": "a small one"} if name == "table" else {})
         assert got == json.loads(pages[name].with_suffix(".json").read_text())
 
 
@@ -55,11 +58,14 @@ def test_the_command_is_copied(visit):
     tab.context.clear_permissions()
 
 
-def test_the_command_is_selected_where_nothing_can_be_copied(visit):
+@pytest.mark.parametrize(("allowed", "said"), [(True, "Copied"), (False, "Selected")])
+def test_the_command_is_selected_without_a_clipboard_and_copied_if_that_is_allowed(visit, allowed, said):
     tab = visit("run")
     tab.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    if not allowed:
+        tab.evaluate("document.execCommand = () => false")
     tab.get_by_role("button", name="Copy").click()
-    tab.get_by_role("button", name="Selected").wait_for()
+    tab.get_by_role("button", name=said).wait_for()
     assert tab.evaluate("getSelection().toString()") == tab.locator("#command").inner_text()
 
 

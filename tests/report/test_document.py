@@ -141,13 +141,13 @@ def test_a_diagram_leaves_room_for_sampling_error_and_an_interval_says_what_it_i
     table = {"confidence": z, "correct": z > 0.4}
     report = certcal.measure(table).report()
     assert "beyond sampling error" in report.charts()[0].caption
-    assert report.headline[0].probability.startswith("95% interval 0.")
+    (metrics,) = (section.blocks[0] for section in report.appendix if section.title == "Metrics")
+    assert "95% interval" in [column.head for column in metrics.columns]
     measured = certcal.measure(table, metrics=calibration_gap, bootstrap=20, seed=3)
     assert measured.seeds == {"bootstrap": 3}
-    own = measured.report().headline[0]
-    assert "95% bootstrap interval" in own.probability
-    assert "(resampling variability)" in own.probability
-    assert "perfect" not in report.headline[0].meaning  # bins can hide what is wrong
+    said = " ".join(measured.report().notes)
+    assert "Metrics of your own have percentiles of 20 resamples, seed 3, which cover averages only." in said
+    assert "perfect" not in report.to_text()  # bins can hide what is wrong
 
 
 def test_a_single_run_says_how_often_a_radius_fails():
@@ -162,14 +162,14 @@ def test_the_differences_of_measurements_say_that_they_are_cautious():
     z = rng.random(300)
     sides = [certcal.measure({"confidence": z, "correct": rng.random(300) < z}, bootstrap=20) for _ in (0, 1)]
     bold, method = certcal.compare(*sides).report().notes
-    assert bold.startswith("In bold: the 90% interval of the difference excludes 0")
+    assert bold.startswith("In bold, better, worse: the 90% interval of the difference excludes 0")
     assert "two intervals that hold together, which is cautious" in method
     changed = certcal.compare(
         *(certcal.measure({"confidence": [z] * 500, "correct": [1, 0] * 250}) for z in (0.9, 0.6))
     )
     plain = changed.report().to_text()  # which nothing is bold in
     assert "In bold" not in plain
-    assert "With a *: the 90% interval of the difference excludes 0" in plain
+    assert "With a *, better, worse: the 90% interval of the difference excludes 0" in plain
     assert "−0.3000*" in plain
 
 
@@ -184,8 +184,8 @@ def test_an_interval_that_excludes_its_estimate_is_never_shown_without_a_word():
     (row,) = found.rows
     assert row.interval.lower > row.value
     assert "it excludes the estimate" in row.sentence
-    assert "(excludes the estimate)" in found.report().headline[0].probability
-    assert "(excludes the estimate)" in " ".join(found.report().to_text().split())
+    for said in (found.report().to_text(), found.report().to_html()):
+        assert "(excludes the estimate)" in " ".join(said.split())
 
 
 def test_gains_and_bounds_of_a_map_keep_their_constants():

@@ -34,7 +34,7 @@ _TAGS = {"shown": "bold green", "seen": "bold yellow", "next": "bold cyan"}
 # A scale's line, interval, estimate and limit, where anything can be shown and in ASCII.
 _SCALE = {False: "─━●┃", True: "-=o|"}
 # What stands out, where it can be bold and where it cannot.
-_BOLD, _STARRED = "In bold: ", "With a *: "
+_BOLD, _STARRED = "In bold", "With a *"
 
 
 class _Signs(NamedTuple):

@@ -65,7 +65,7 @@ def to_copy(command: str, key: str, most: int = SENTENCE, *, whole: bool = True)
 
 def scale_picture(scale: Scale) -> Raw:
     """A line with the interval, the estimate on it, and the limits."""
-    width = WIDTHS["normal"]
+    width = WIDTHS["small"]
 
     def beside(text: str, share: float, y: float) -> Raw:
         side = "" if share < 0.3 else "end" if share > 0.7 else "middle"
@@ -85,6 +85,7 @@ def scale_picture(scale: Scale) -> Raw:
         [element("path", d=f"M{coordinate(end * width)} 16V40", class_="median") for end in scale.limits],
         beside(scale.limit_text, scale.limits[0], 12),
         beside(scale.text, (low + high) / 2, 54),
+        width=width,
         height=60,
     )
 

@@ -72,7 +72,7 @@ def _content(report: Report) -> Raw:
     numbers = [KeyNumbers(each.numbers[:_MOST_NUMBERS]) for each in blocks if isinstance(each, KeyNumbers)][:1]
     writer = Writer(drawn)
     answer = report.answer
-    if answer is None:
+    if not answer:
         return writer.blocks([*report.headline, *drawn, *numbers], level=2)
     return join(first_screen(answer, writer.blocks(drawn, level=3), None), writer.blocks(numbers))
 

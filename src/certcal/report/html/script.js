@@ -69,7 +69,8 @@
         const selection = window.getSelection();
         selection.removeAllRanges();
         selection.addRange(range);
-        button.textContent = "Selected";
+        // Where the clipboard is refused, as to the page of a notebook's card, a selection may still be copied.
+        button.textContent = document.execCommand("copy") ? "Copied" : "Selected";
       };
       if (!navigator.clipboard) {
         select();
