@@ -348,6 +348,15 @@ def test_a_table_in_memory_in_a_file_and_read_already_are_certified_alike(tmp_pa
     assert repr(made[0]).startswith("<Certification of table: 3 samples, certified accuracy 0.3333, calibration error")
 
 
+@pytest.mark.parametrize("limit", ["0.99", "99%"])
+def test_a_claim_that_the_answer_tells_is_not_told_again_whatever_a_requirement_is_written_in(
+    counts: Counts, limit: str
+) -> None:
+    found = certify(counts, radii=[0.1])
+    text = found.report(require=f"ece <= {limit}").to_text(width=400)
+    assert text.count(f"on the {found.at().summary.n_certified} certified samples") == 1
+
+
 def test_radii_and_groups_of_a_table_can_be_chosen() -> None:
     found = certify(TABLE, radii=[0.25], by="site")
     assert [(line.radius, line.group) for line in found.lines] == [(0.25, None), (0.25, "a"), (0.25, "b")]

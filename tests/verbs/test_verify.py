@@ -71,6 +71,8 @@ def test_a_binary_score_is_certified_on_every_sample_and_bracketed(model: Any, l
     assert c.at(0.1).summary.to_dict() == v.at(0.1).summary.to_dict()
     assert "no noise" in c.description
     assert c.origin.assumptions[0] == "every input stays inside its box"
+    assert "each interval holds" in v.answer.assumptions
+    assert str(v).count("- each interval holds") == 1
     r = certcal.recalibrate(v, radii=[0.1])
     assert r.to_dict()["columns"]["outcome"] == "outcome"
     for said in (str(c), str(v)):

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -367,6 +368,14 @@ class Section:
         vars(self).update(title=title, blocks=flat(blocks), brief=brief, folded=folded)
 
 
+def _as_share_too(text: str) -> tuple[str, ...]:
+    """A number as it is printed, and one in percent also as a share: a requirement may be in percent."""
+    try:
+        return (text, f"{Decimal(text.removesuffix('%')).scaleb(-2):f}") if text.endswith("%") else (text,) * bool(text)
+    except InvalidOperation:
+        return (text,)
+
+
 @dataclass(frozen=True)
 class Report:
     """What is said about one result.
@@ -418,8 +427,8 @@ class Report:
         rests, left = set(() if self.answer is None else self.answer.assumptions), list[Block]()
         for block in self.headline:
             if isinstance(block, Claim):
-                number = block.value.rpartition(" ")[2]
-                said = any(block.sentence == each or (number and f" {number} " in each) for each in told)
+                numbers = _as_share_too(block.value.rpartition(" ")[2])
+                said = any(block.sentence == each or any(f" {one} " in each for one in numbers) for each in told)
                 beside = () if rests >= {*block.assumptions} else block.assumptions
                 left.append(replace(block, sentence="" if said else block.sentence, assumptions=beside))
             elif not (isinstance(block, Text) and block.text in told):

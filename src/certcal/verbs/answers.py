@@ -482,12 +482,15 @@ def _span(low: float, high: float, digits: int, unit: str = "", ideal: float = 1
     return f"{start}{unit} to {end}{unit}"
 
 
-def command_for(words: Sequence[str], call: str, source: str, columns: Mapping[str, Any], *more: str) -> str:
-    """A command about the same table, to be copied; of what is in memory a call."""
+def command_for(
+    words: Sequence[str], call: str, source: str, columns: Mapping[str, Any], *more: str, given: str = ""
+) -> str:
+    """A command about the same table, to be copied; of what is in memory a call, with what is ``given`` to it only."""
     named = {role: str(name) for role, name in columns.items() if role != "kind" and not isinstance(name, list)}
     if source == "standard input" or "." in source.rpartition("/")[2]:
         source = "-" if source == "standard input" else source
         options = [word for role, name in named.items() for word in (f"--{role}", name)]
         return shlex.join(["certcal", *words, source, *options, *more])
-    given = "data" if named or source != "predictions" else "y_true, y_prob"
-    return f"certcal.{call}({', '.join([given, *(f'{role}={name!r}' for role, name in named.items())])})"
+    first = "data" if named or source != "predictions" else "y_true, y_prob"
+    told = [first, *(f"{role}={name!r}" for role, name in named.items()), *([given] if given else [])]
+    return f"certcal.{call}({', '.join(told)})"

@@ -270,7 +270,8 @@ class Measurement(Result):
         if rank is not None and not math.isnan(rank.value):
             unsaid.append(f"how well they rank: that is another question (AUROC {rank.value:.4f})")
         if self.by is None:
-            unsaid.append(f"which groups are wrong: {command_for(['measure'], 'measure', *about, *('--by', 'COLUMN'))}")
+            grouped = command_for(["measure"], "measure", *about, "--by", "COLUMN", given="by=…")
+            unsaid.append(f"which groups are wrong: {grouped}")
         return calibration_answer(
             self.rates,
             self.task,

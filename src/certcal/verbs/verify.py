@@ -15,7 +15,7 @@ from certcal._base.json import PlainValues
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, gather, verb
 from certcal._base.text import counted
-from certcal.claims import Bound, Estimate, round_outward
+from certcal.claims import Bound, Estimate, assumptions_of, round_outward
 from certcal.data import (
     METADATA,
     ArrowStream,
@@ -221,7 +221,7 @@ class Verification(Result):
     def answer(self) -> Answer:
         """What holds of the population and of these samples, whatever inputs do inside the box."""
         found = answer_of_claims(self.top(), unsaid=["what inputs outside their boxes do", _DRAWN])
-        return replace(found, assumptions=(*self.at().population.assumptions, *self.assumptions))
+        return replace(found, assumptions=(*assumptions_of(self.at().population), *self.assumptions))
 
     def candidates(self) -> Sequence[Candidate]:
         """The claims of the largest multiple first."""

@@ -69,7 +69,8 @@ def test_the_overview_has_a_number_per_question_and_says_what_is_not_answered():
     assert firsts.texts()[0] == ["1 Data sets", first.name, brief(first.value), between(first.low, first.high)]
     assert [row[0][0] for row in firsts.texts()] == ["1", "3", "4", "5", "6", "7"]
     assert firsts.note == "Not answered for these models: 2 Robustness."
-    assert "6 can be answered with 300 models" in made.headline[0].sentence
+    assert "6 can be answered with 300 models" in found.answer[0].text
+    assert found.report().to_text(width=200).count("6 can be answered with 300 models") == 1
 
 
 def test_numbers_of_all_models_lead():

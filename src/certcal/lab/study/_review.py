@@ -112,6 +112,16 @@ class StudyReview(Result):
         """The numbers of all answers, each an estimate over models with its sentence."""
         return tuple(found for answer in self.answers for found in answer.findings)
 
+    def top(self) -> Sequence[str]:
+        """How many of the questions these models answer."""
+        asked = counted(len(self.answers), "question")
+        answered = sum(bool(each.findings) for each in self.answers)
+        how_many = "all" if answered == len(self.answers) else f"{answered}" if answered else "none"
+        told = (
+            f"Of the {asked} of the benchmark study, {how_many} can be answered with {counted(self.models, 'model')}."
+        )
+        return (told,)
+
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that do not exist are null."""
         whole = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "source"}

@@ -55,12 +55,9 @@ _LEFT_OUT = (
 def view(found: StudyReview) -> Report:
     """The report of a review."""
     level = short_text(found.settings.get("level", 0.95), "lower")
-    asked = counted(len(found.answers), "question")
-    answered = sum(bool(each.findings) for each in found)
-    how_many = "all" if answered == len(found.answers) else f"{answered}" if answered else "none"
     claim = Claim(
         "Estimate",
-        f"Of the {asked} of the benchmark study, {how_many} can be answered with {counted(found.models, 'model')}.",
+        found.top()[0],
         probability=f"Intervals ({level}) show how a number would vary with other models of the kind.",
     )
     sections = [Section("Overview", _overview(found, level), brief=True)]
