@@ -7,12 +7,31 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from tests.pinned.cases import CALLS
 from tests.pinned.making import BY_NAME, NUMBERS, numbers_of
-from tests.pinned.reading import differences
+from tests.pinned.reading import differences, lost_tables
+
+MOST = 10  # lines about numbers by their place
+
+
+def changes(old: Mapping[str, Any], made: Mapping[str, Any]) -> list[str]:
+    """What would be replaced: numbers by their place, those of pages and terminals by what is no longer there."""
+    lines = [
+        line for part in ("json", "files", "value") if part in old for line in differences(old[part], made[part], 1e-12)
+    ][:MOST]
+    texts = {form: old[form] for form in ("terminal", "card", "notebook") if form in old} | old.get("pages", {})
+    now = made | made.get("pages", {})
+    for form, before in texts.items():
+        if gone := {text.replace("−", "-") for text in before} - set(now.get(form, ())):
+            lines.append(f"{form}: {', '.join(sorted(gone))} no longer stand there")
+    for form, shapes in old["tables"].items():
+        lines += [f"{form}: {line}" for line in lost_tables(shapes, made["tables"].get(form, []))]
+    return lines or ["something is new"]
 
 
 def main(words: list[str]) -> int:
@@ -33,8 +52,7 @@ def main(words: list[str]) -> int:
                     continue
                 if not force:
                     refused = 1
-                    lines = differences(old, made, 1e-12) or ["something is new"]
-                    sys.stderr.write("\n  ".join([f"{name}: not replaced without --force", *lines[:10]]) + "\n")
+                    sys.stderr.write("\n  ".join([f"{name}: not replaced without --force", *changes(old, made)]) + "\n")
                     continue
             path.write_text(json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
             sys.stdout.write(f"wrote {path.name}\n")
