@@ -94,7 +94,7 @@ def unit_doubts(
             pixels = size <= 255 and low >= 0 and high <= 1
             remedy = f"in pixels of 255 it is {size:g}/255" if pixels else "give it in the units of the inputs"
             found.append(f"{name} {size:g} is more than the whole range of the inputs ({range_text(ends)}); {remedy}")
-        elif size < _TOO_SMALL * (high - low):
+        elif 0 < size < _TOO_SMALL * (high - low):
             scaled = f", {size * 255:g} for pixels of 255" if high > 1 else ""
             units = f"the units of the inputs{scaled}" if image or name == "epsilon" else _DEVIATIONS
             found.append(
