@@ -140,12 +140,12 @@ def test_every_question_takes_binary_scores(tmp_path):
     assert json.loads(certcal.bound(predictions).to_json())["task"] == "binary"
     fitted = certcal.recalibrate(TABLE, columns={"outcome": "default"})
     names = {row.name for row in fitted.after.rows}
-    assert {"brier_score", "nll", "accuracy", "auroc", "ece"} == names
+    assert {"brier_score", "nll", "accuracy", "auroc", "ece", "calibration_slope"} == names
     assert MEANINGLESS.findall(fitted.report().to_text(full=True)) == []
     assert "Does the map repair the scores?" in fitted.report().to_text()
-    after = fitted.apply(TABLE, columns={"outcome": "default"})
+    after = fitted.apply(TABLE, columns={"outcome": "default"}, everything=True)
     assert after.after.task == "binary"
-    assert certcal.measure(fitted.apply(predictions).after)["ece"].value >= 0
+    assert certcal.measure(fitted.apply(predictions, everything=True).after)["ece"].value >= 0
 
 
 def test_the_command_line_names_the_options_for_missing_columns(tmp_path, capsys):
