@@ -66,7 +66,9 @@ def told(quick, tmp_path_factory):
         patch.chdir(folder)
         patch.setenv("COLUMNS", "80")
         assert run(cli, COMMAND[1:]) == 0
-    assert err.getvalue() == "wrote certcal-demo.html\nwrote numbers.json\n"
+    assert err.getvalue().endswith(
+        "wrote certcal-demo.html\nwrote numbers.json\n"
+    )  # after how far it is, on a slow machine
     return Told(folder, out.getvalue(), json.loads((folder / "numbers.json").read_text()))
 
 

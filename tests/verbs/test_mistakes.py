@@ -99,7 +99,8 @@ def test_arguments_that_do_not_exist_are_answered_with_the_right_ones(call, mess
         ({"requires": "ece < 1"}, "unexpected argument 'requires'; did you mean 'require'?"),
         (
             {"require": "ece"},
-            "require: 'ece' is no requirement; write NAME, a relation and a number, as in 'ece <= 0.05'",
+            "require: 'ece' is no requirement; write NAME, a relation and a number, as in 'ece <= 5%' or "
+            "'0.9 <= calibration slope <= 1.1'",
         ),
         ({"about": ["me"]}, "about: ['me'] has no names; map names to texts, as in {'owner': '…'}"),
     ],
@@ -111,7 +112,9 @@ def test_what_a_report_does_not_take_is_one_sentence(given, message):
 
 
 def test_endings_that_are_not_written_are_answered_with_all_that_are(tmp_path):
-    with pytest.raises(InputError, match=r"a\.xyz: choose one of the endings \.html, \.txt, \.png, .*, \.json, \.csv$"):
+    with pytest.raises(
+        InputError, match=r"a\.xyz: choose one of the endings \.html, \.txt, \.png, .*, \.json, \.csv, \.md, \.tex$"
+    ):
         certcal.measure(TABLE).save(tmp_path / "a.xyz")
     assert not list(tmp_path.iterdir())
 
