@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal import Predictions, apply_map, recalibrate
+from certcal._base.rounding import round_outward
 from certcal.calibrators import CertifiedIsotonic, CertifiedSamples
 from certcal.calibrators._isotonic import MonotoneCurve
 from certcal.report.charts import Bars, Line, Points
@@ -286,6 +287,10 @@ def test_the_answer_of_a_map_that_does_not_help_says_so():
     unclear = recalibrate(Predictions.from_scores(z, rng.random(400) < z), method="platt")
     assert unclear.answer[0].kind == "seen"
     assert unclear.answer[0].text.startswith("Whether platt helps is unclear: log loss 0.")
+    spread = unclear.answer[0].data["interval"]  # the same ends as everywhere on the page: outward
+    ends = [round_outward(end, side).replace("-", "−") for end, side in zip(spread, ("lower", "upper"), strict=True)]
+    assert f"({ends[0]} to +{ends[1]})." in unclear.answer[0].text
+    assert " – ".join(ends) in unclear.report().to_text()
     worse = recalibrate(Predictions.from_scores(z, rng.random(400) < z), method="histogram", map_bins=200)
     assert worse.answer[0].text.startswith("Histogram makes it worse: Brier score 0.")
     assert worse.answer[0].kind == "shown"

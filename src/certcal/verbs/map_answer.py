@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from certcal._base.rounding import round_outward
 from certcal._base.text import counted
 from certcal.result import Answer, Sentence
 from certcal.verbs.answers import Diagnosis, command_for
@@ -26,6 +27,10 @@ def deciding_change(change: ChangeComparison) -> Change | None:
     rows = {row.name: row for row in change.rows}
     found = (rows[name] for name in _PROPER if name in rows)
     return next((row for row in found if math.isfinite(row.difference) and row.interval is not None), None)
+
+
+def _signed(number: str) -> str:
+    return number if number.startswith("-") else f"+{number}"
 
 
 def map_answer(change: ChangeComparison, method: str, why: str | None, source: str, columns: Any) -> Answer:
@@ -50,7 +55,8 @@ def map_answer(change: ChangeComparison, method: str, why: str | None, source: s
         spread = row.interval
         assert spread is not None
         what = f"{_PROPER[row.name]} {float(row.old.value):.4f} before, {float(row.new.value):.4f} after"
-        by = f"{row.difference:+.4f} ({spread.lower:+.4f} to {spread.upper:+.4f})".replace("-", "−")
+        low, high = round_outward(spread.lower, "lower"), round_outward(spread.upper, "upper")
+        by = f"{row.difference:+.4f} ({_signed(low)} to {_signed(high)})".replace("-", "−")
         data = {"quantity": f"difference_{row.name}", "value": row.difference, "interval": [spread.lower, spread.upper]}
         verdict = f"{method} helps" if helps else f"{method} makes it worse" if row.changed else "unclear"
         if row.changed:
