@@ -41,6 +41,11 @@ CONSTANT = "one constant confidence"
 _WORST = ("calibration_error", "brier_score")
 
 
+def within(radius: str) -> str:
+    """Where a worst case is taken, in words; tables may have intervals without a radius."""
+    return f"within radius {radius}" if radius else "inside the given intervals"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class CertifiedRecalibration(Recalibration):
     """What maps do to certified confidences of samples that they were not fitted to.
@@ -112,6 +117,14 @@ class CertifiedRecalibration(Recalibration):
         bound = last.summary.population or last.summary.population_all
         found = [last.claim, *worst, bound, last.gain, *self.chosen.clean.values()]
         return tuple(claim for claim in found if claim is not None)
+
+    def top(self) -> Sequence[Any]:
+        """The worst case after the map, at the largest radius."""
+        last = self.chosen.at[-1]
+        over = f"{within(last.radius)} on {counted(last.summary.n_certified, 'certified held-out sample')}"
+        if not last.summary.n_certified:
+            over = f"{within(last.radius)} on all {counted(self.n_held_out, 'held-out sample')}: none is certified"
+        return [(self.claims()[0], "After the map, the calibration error", over)]
 
     def candidates(self) -> Sequence[Candidate]:
         """What is claimed of the map that was asked for, at each radius; the headline's claim first."""

@@ -510,8 +510,8 @@ def _measure_in_memory(
 ) -> Measurement:
     predictions, groups = data.predictions, data.groups
     progress.stage("measuring", 1 + len(groups))
-    parts: list[MeasuredGroup] = []
-    parts.append(_measure_group("all", predictions, settings))
+    parts = [_measure_group("all", predictions, settings)]
+    progress.advance(1)
     for group in groups:
         measured = _measure_group(group.name, group.predictions, settings)
         parts.append(replace(measured, by=group.by, where=group.where))

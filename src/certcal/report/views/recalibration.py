@@ -36,6 +36,7 @@ from certcal.report.reliability import shared_counts
 from certcal.report.views.bounds import terms_charts
 from certcal.report.views.recalibrated_predictions import map_chart, split_facts
 from certcal.report.views.worst_case import by_radius, extreme_chart
+from certcal.verbs.certified_recalibration import within
 
 if TYPE_CHECKING:
     from certcal.calibrators import FrontPoint, JudgedAt, JudgedMap
@@ -102,21 +103,9 @@ def charts(found: CertifiedRecalibration) -> Sequence[Chart]:
     return [map_chart(drawn, held_out), *([] if front is None else [front])]
 
 
-def within(radius: str) -> str:
-    """Where a worst case is taken, in words; tables may have intervals without a radius."""
-    return f"within radius {radius}" if radius else "inside the given intervals"
-
-
 def _headline_of_recalibration(found: CertifiedRecalibration) -> list[Block]:
-    last = found.chosen.at[-1]
-    kept = last.summary.n_certified
-    over = f"{within(last.radius)} on {counted(kept, 'certified held-out sample')}"
-    if not kept:
-        over = f"{within(last.radius)} on all {counted(found.n_held_out, 'held-out sample')}: none is certified"
-    claim = Claim.of(
-        found.claims()[0], "After the map, the calibration error", over=over, meaning=CALIBRATION_ERROR, settings=False
-    )
-    return [claim, Text(verdict(found))]
+    [(claim, what, over)] = found.top()
+    return [Claim.of(claim, what, over=over, meaning=CALIBRATION_ERROR, settings=False), Text(verdict(found))]
 
 
 def verdict(found: CertifiedRecalibration, radius: int = -1) -> str:
