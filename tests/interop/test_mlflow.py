@@ -61,7 +61,7 @@ def test_a_claim_becomes_metrics_params_and_artifacts_of_a_run_of_its_own(mlflow
     assert document["claimed"] == BOUND.to_dict()
     sentences = mlflow.artifacts.load_text(f"{run.info.artifact_uri}/validation/claims.txt")
     assert f"validation/bound/claimed_at_most\n    {BOUND.statement}\n" in sentences
-    assert "at most 0.0813 " in sentences  # rounded outward where it is a text
+    assert "at most 0.0813: " in sentences  # rounded outward where it is a text
     assert BOUND.statement in run.data.tags["mlflow.note.content"]
     assert run.data.tags["certcal.version"] == certcal.__version__
 
