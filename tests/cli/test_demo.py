@@ -66,9 +66,8 @@ def told(quick, tmp_path_factory):
         patch.chdir(folder)
         patch.setenv("COLUMNS", "80")
         assert run(cli, COMMAND[1:]) == 0
-    assert err.getvalue().endswith(
-        "wrote certcal-demo.html\nwrote numbers.json\n"
-    )  # after how far it is, on a slow machine
+    # On a slow machine lines about how far it is stand before.
+    assert err.getvalue().endswith("wrote certcal-demo.html\nwrote numbers.json\n")
     return Told(folder, out.getvalue(), json.loads((folder / "numbers.json").read_text()))
 
 
@@ -79,7 +78,7 @@ def numbers_of(page):
 
 def test_the_demo_measures_one_model_attacks_certifies_and_recalibrates_another(told):
     measured = certcal.measure(embedded().predictions)
-    assert f"ECE is {measured['ece'].value:.4f} with 15 bins on 899 samples." in told.words
+    assert all(each.text in told.words for each in measured.answer)
     asked = ("How calibrated are", "How far can an attack", "How wrong can", "Which confidences survive an attack")
     places = [told.out.index(question) for question in asked]
     assert places == sorted(places)
