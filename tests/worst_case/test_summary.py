@@ -145,7 +145,7 @@ def test_failing_certificates_are_paid_for_with_a_bound_on_the_certified_share()
     assert summary.population.delta == 0.05
     assert summary.population.value > sure.population.value + 0.02
     assert summary.population_all.terms["certificate failures"] == 0.02
-    assert "0.95" in summary.population.sentence
+    assert "95% sure" in summary.population.sentence
     # A hundredth of delta went to the share, so the deviation is that of the rest.
     worst = summary["calibration_error"].worst
     assert summary.population.terms["deviation"] == population_bound(worst, 0.05 - 0.0005).terms["deviation"]
