@@ -11,6 +11,7 @@ import numpy as np
 from certcal._base.checks import InputError
 from certcal._base.signature import Range
 from certcal.data import Inputs, OpenedInputs, Parts, open_inputs, read_split
+from certcal.data.inputs import blocks
 from certcal.data.units import feature_doubts, range_of, unit_doubts, warn_of_units
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def warn_of_odd_units(
     norm: Literal["linf", "l2"] = "linf",
 ) -> None:
     """Warn where the first inputs look as if they, the noise or the perturbations were in other units."""
-    some = inputs.inputs[:_SEEN]
+    some = next(blocks(inputs.inputs))[1][:_SEEN]  # of large images fewer, which memory has room for
     doubts = unit_doubts(range_of(some), some.shape[1:], sigma=sigma, epsilon=epsilon, norm=norm)
     if some.ndim == 2:  # a table: its features have ranges of their own, which a few rows do not show
         doubts = feature_doubts(some, sigma) if sigma is not None and len(some) >= _ENOUGH else ()
