@@ -75,7 +75,7 @@ def choose(predictions: Predictions, seed: int = 0) -> MapChoice:
     >>> z = rng.random(4000)
     >>> overconfident = Predictions.from_scores(z, rng.random(4000) < 0.25 + z / 2)
     >>> choose(overconfident).method, choose(Predictions.from_scores(z, rng.random(4000) < z)).method
-    ('platt', 'none')
+    ('spline', 'none')
     """
     folds = fold_of_rows(predictions, seed)
     rare = min(np.bincount(predictions.correct, minlength=2).tolist())

@@ -174,7 +174,7 @@ def apply_map(
     >>> fitted = PlattScaling().fit([0.6, 0.7, 0.8, 0.9], [0, 1, 0, 1])
     >>> done = certcal.apply_map(fitted, {"confidence": [0.5, 0.9]})
     >>> list(done.table), done.written
-    (['row', 'confidence'], 2)
+    (['row', 'confidence', 'confidence_calibrated'], 2)
     """
     progress = as_reporter(progress)
     asked = gather(ApplySettings, locals())

@@ -39,7 +39,7 @@ def export_map(
     >>> from certcal.calibrators import IsotonicCalibration
     >>> fitted = IsotonicCalibration().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
     >>> print(certcal.export_map(fitted, to="sql", column="pd").splitlines()[0])
-    -- IsotonicCalibration(), written by certcal: straight lines between 4 knots, constant outside.
+    -- IsotonicCalibration(smoothing=0.0), written by certcal: straight lines between 4 knots, constant outside.
     """
     from certcal.calibrators.export import WRITERS
 

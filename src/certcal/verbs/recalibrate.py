@@ -442,7 +442,7 @@ def recalibrate(
     >>> r = certcal.recalibrate(table, method="isotonic")
     >>> r
     <PredictionRecalibration of table: IsotonicCalibration(smoothing=0.0), fitted to 200, judged on 200>
-    >>> r.apply({"confidence": [0.65]}).table["confidence"].round(2).tolist()
+    >>> r.apply({"confidence": [0.65]}).table["confidence_calibrated"].round(2).tolist()
     [0.5]
     """
     progress = as_reporter(progress)
