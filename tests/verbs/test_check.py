@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
 
 import certcal
 from certcal import InputError
@@ -125,10 +126,9 @@ def test_certified_intervals_hold_and_one_wider_interval_does_not(tmp_path):
 
 
 def test_verified_trees_hold_with_their_model_and_are_not_recomputed_without(tmp_path):
-    sklearn = pytest.importorskip("sklearn.ensemble")
     features = RNG.random((80, 3)).round(2)
     labels = (features[:, 0] + 0.3 * RNG.random(80) > 0.6).astype(int)
-    forest = sklearn.RandomForestClassifier(3, max_depth=3, random_state=0).fit(features, labels)
+    forest = RandomForestClassifier(3, max_depth=3, random_state=0).fit(features, labels)
     table = tmp_path / "t.csv"
     rows = [",".join(map(str, [*row, label])) for row, label in zip(features, labels, strict=True)]
     table.write_text("\n".join(["a,b,c,label", *rows]) + "\n")
