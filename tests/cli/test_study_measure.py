@@ -103,6 +103,17 @@ def test_other_settings_are_refused_unless_forced(measured, tmp_path):
     assert StudyTable.read(tmp_path / "study.parquet").settings["validation"] == 0.5
 
 
+def test_a_part_says_which_others_are_missing_and_the_last_writes_the_table(measured, tmp_path):
+    first = measured("--part", "2/2")
+    assert (first.code, first.out) == (0, "")
+    assert "part 2 of 2 is done, and part 1 of 2 is missing; give the same command for part 1/2" in first.err
+    assert not (tmp_path / "study.parquet").exists()
+    last = measured("--part", "1/2")
+    assert (last.code, last.err) == (0, "")
+    assert (tmp_path / "study.parquet").read_bytes() == measure(tmp_path / "zoo", bins=[5, 15]).table.to_parquet()
+    assert measured("--part", "2/2").out == last.out
+
+
 def test_layouts_and_columns_are_passed_on(measured, tmp_path):
     measured("--layout", "model/data", "--label", "labels", "--logits", "logits")
     table = StudyTable.read(tmp_path / "study.parquet")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from certcal import InputError, Predictions, study
 from certcal._base.durable import only_writer
 from certcal._base.threads import thread_count
+from certcal.data import PartsMissingError
 from certcal.engines import EngineError, LocalProcesses
 from certcal.lab.study import Entry, StudyTable, battery
 from certcal.lab.study import _measure as parts
@@ -412,6 +413,150 @@ def test_two_processes_do_not_measure_into_one_table(source, out):
     parts._rows_folder(out).mkdir()
     with only_writer(parts._rows_folder(out)), pytest.raises(InputError, match="is measuring into this table"):
         measure(source, out=out, **SMALL)
+
+
+# Parts, for several processes
+
+
+def test_parts_in_any_order_make_the_table_that_one_process_makes(source, out):
+    (source / "hard" / "net9.npz").write_bytes(b"PK")
+    whole = measure(source, **SMALL).to_parquet()
+    for part, missing in (
+        ("3/3", "part 3 of 3 is done, and parts 1 and 2 of 3 are missing"),
+        ("1/3", "part 2 of 3 is"),
+    ):
+        with pytest.raises(PartsMissingError, match=missing):
+            measure(source, out=out, part=part, **SMALL)
+        assert not out.exists()
+    engine = Recorder()
+    table = measure(source, out=out, part="2/3", engine=engine, **SMALL)
+    assert [key[:2] for key in engine.done] == [("net1", "easy"), ("net1", "hard")]
+    assert table["status"].tolist() == ["ok"] * 6 + ["failed"]
+    assert out.read_bytes() == whole
+    assert left_behind(out) == ["study.parquet"]
+    engine = Recorder()
+    measure(source, out=out, part="1/3", engine=engine, **SMALL)
+    assert [key[0] for key in engine.done] == ["net9"], "a row that failed is tried again by its part, and by no other"
+    assert out.read_bytes() == whole
+
+
+def test_a_part_counts_its_own_rows_resumes_and_a_command_without_one_measures_the_rest(source, out):
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        measure(source, out=out, part="2/2", engine=Recorder(stop_after=2), **SMALL)
+    with pytest.raises(PartsMissingError, match=r"part 1 of 2 is missing; give the same command for part 1/2$"):
+        measure(source, out=out, part="2/2", progress=Counted(lambda *numbers: seen.append(numbers)), **SMALL)
+    assert seen == [(2, 3), (3, 3)]
+    engine = Recorder()
+    measure(source, out=out, engine=engine, **SMALL)
+    assert [key[:2] for key in engine.done] == [("net0", "easy"), ("net2", "easy"), ("net1", "hard")]
+    assert out.read_bytes() == measure(source, **SMALL).to_parquet()
+    assert left_behind(out) == ["study.parquet"]
+
+
+def test_a_part_that_is_out_of_date_is_missing(source, out):
+    """Whatever was finished of a file that has changed since, or was broken then, its part must measure it again."""
+    good = (source / "easy" / "net0.npz").read_bytes()
+    (source / "easy" / "net0.npz").write_bytes(b"PK")
+    with pytest.raises(PartsMissingError):
+        measure(source, out=out, part="1/2", **SMALL)
+    (source / "easy" / "net0.npz").write_bytes(good)
+    with pytest.raises(PartsMissingError, match="part 1 of 2 is missing"):
+        measure(source, out=out, part="2/2", **SMALL)
+    assert measure(source, out=out, part="1/2", **SMALL)["status"].tolist() == ["ok"] * 6
+
+
+def test_another_number_of_parts_measures_only_what_is_missing(source, out):
+    with pytest.raises(PartsMissingError):
+        measure(source, out=out, part="1/2", **SMALL)
+    engine = Recorder()
+    with pytest.raises(PartsMissingError, match="parts 2 and 3 of 3 are missing"):
+        measure(source, out=out, part="1/3", engine=engine, **SMALL)
+    assert [key[:2] for key in engine.done] == [("net0", "hard")]
+
+
+def test_a_part_is_measured_by_one_process_and_not_beside_one_that_measures_all(source, out):
+    refused = []
+
+    def second(done, total):
+        for part, sentence in (("1/2", "is measuring the same part"), (None, "is measuring a part of this table")):
+            with pytest.raises(InputError, match=sentence):
+                measure(source, out=out, part=part, **SMALL)
+            refused.append(part)
+
+    with pytest.raises(PartsMissingError):
+        measure(source, out=out, part="1/2", progress=Counted(second), **SMALL)
+    assert refused
+
+
+def test_the_last_part_leaves_the_rows_of_one_that_is_still_at_work(source, out):
+    """Of another number of parts here; that one then finds everything, writes the same and leaves nothing behind."""
+    with pytest.raises(PartsMissingError):
+        measure(source, out=out, part="1/2", **SMALL)
+    written = []
+
+    def second(done, total):
+        if not written:
+            measure(source, out=out, part="2/2", **SMALL)
+            written.append(out.read_bytes())
+
+    measure(source, out=out, part="1/3", progress=Counted(second), **SMALL)
+    assert written == [out.read_bytes()] == [measure(source, **SMALL).to_parquet()]
+    assert left_behind(out) == ["study.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [("3/2", "part: '3/2' is no part; give one such as 3/16"), ("train", "the split of the data is split")],
+)
+def test_a_wrong_part_is_refused(source, out, part, sentence):
+    with pytest.raises(InputError, match=sentence):
+        measure(source, out=out, part=part, **SMALL)
+    with pytest.raises(InputError, match="part: there is no table; say with out where it is"):
+        measure(source, part="1/2", **SMALL)
+    assert left_behind(out) == []
+
+
+# Four parts begin one table at the same time, in copies of one process; the third is killed after two of its rows.
+IN_PARTS = f"""
+import os, signal, sys
+sys.path.insert(0, {str(ROOT)!r})
+from certcal.data import PartsMissingError
+from certcal.lab.study import _measure as parts, measure
+from tests.study.zoo import SMALL, Counted
+parts.FLUSH_ROWS = 1
+measure(sys.argv[1], progress=False, **SMALL)
+
+def told(done, total):
+    if part == 3 and done == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+children = []
+for part in range(1, 5):
+    children.append(os.fork())
+    if children[-1] == 0:
+        try:
+            measure(sys.argv[1], out=sys.argv[2], part=f"{{part}}/4", progress=Counted(told), **SMALL)
+        except PartsMissingError:
+            os._exit(0)
+        os._exit(1)
+print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+"""
+
+
+def test_a_part_that_is_killed_loses_nothing_while_the_others_go_on(tmp_path, out):
+    source = zoo(tmp_path / "zoo", models=8)
+    command = [sys.executable, "-c", IN_PARTS, str(source), str(out)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.stdout == f"[0, 0, {-signal.SIGKILL}, 0]\n", ran.stderr
+    engine = Recorder()
+    measure(source, out=out, part="3/4", engine=engine, **SMALL)
+    assert [key[:2] for key in engine.done] in (
+        [("net2", "hard"), ("net6", "hard")],
+        [("net6", "easy"), ("net2", "hard"), ("net6", "hard")],
+    )
+    assert out.read_bytes() == measure(source, **SMALL).to_parquet()
+    assert left_behind(out) == ["study.parquet"]
 
 
 # The same command again

@@ -156,6 +156,8 @@ def only_writer(
             raise FolderInUseError(
                 f"{folder}: another process ({holder}) is {doing}; wait for it, or choose another folder"
             )
+        if not (path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())):
+            raise FolderInUseError(f"{folder}: another process finished it just now; give the same command again")
         with contextlib.suppress(OSError):  # who holds it is a courtesy; a full disk must not prevent reading on
             if _is_own_lock(_read_beginning(descriptor, 1000)):
                 os.ftruncate(descriptor, 0)
@@ -171,10 +173,10 @@ def _is_own_lock(content: bytes) -> bool:
     return not content or _HOLDER.fullmatch(content) is not None
 
 
-def remove_lock(folder: Path) -> None:
-    """Remove the lock, if this module made it. Only under the lock."""
-    if _is_own_lock((folder / LOCK).read_bytes()):
-        (folder / LOCK).unlink()
+def remove_lock(folder: Path, lock: str = LOCK) -> None:
+    """Remove a lock, if this module made it. Only under the lock."""
+    if _is_own_lock((folder / lock).read_bytes()):
+        (folder / lock).unlink()
 
 
 def _read_beginning(descriptor: int, most: int) -> bytes:

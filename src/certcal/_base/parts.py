@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from certcal._base.checks import InputError
 
 MOST_PARTS = 100_000
+PATIENCE = 60.0  # seconds that parts wait for each other while one of them begins or ends a folder
 _PART = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+
+
+_LOCKS = re.compile(r"\.lock-[1-9][0-9]{0,5}-of-[1-9][0-9]{0,5}")
+
+
+class PartsMissingError(InputError):
+    """A part is done, and others are not: there is no result yet. The text says which."""
 
 
 class Part(NamedTuple):
@@ -80,3 +89,23 @@ def missing_text(missing: Iterable[int], of: int) -> str:
     said = [text for run in runs for text in (map(str, run) if len(run) < 3 else [f"{run[0]} to {run[-1]}"])]
     listed = " and ".join(filter(None, (", ".join(said[:-1]), said[-1])))
     return f"part {listed} of {of} is missing" if listed.isdecimal() else f"parts {listed} of {of} are missing"
+
+
+def missing_parts(place: object, missing: Iterable[int], of: int, *, done: int | None = None) -> PartsMissingError:
+    """The error that says which parts are missing, and what to do; ``done`` is the part that is there.
+
+    Examples
+    --------
+    >>> missing_parts("found", [2, 3], 3, done=1)
+    PartsMissingError('found: part 1 of 3 is done, and parts 2 and 3 of 3 are missing; give the same command for part
+    2/3, and so on')
+    """
+    numbers = sorted(set(missing))
+    said = "" if done is None else f"part {done} of {of} is done, and "
+    first = f"part {numbers[0]}/{of}{', and so on' if len(numbers) > 1 else ''}"
+    return PartsMissingError(f"{place}: {said}{missing_text(numbers, of)}", remedy=f"give the same command for {first}")
+
+
+def part_locks(folder: Path) -> list[str]:
+    """Names of the locks of parts that are in a folder, whether somebody holds them or not."""
+    return sorted(path.name for path in folder.iterdir() if _LOCKS.fullmatch(path.name))

@@ -53,6 +53,7 @@ def study() -> None:
         ("certcal study measure models.csv -o study.parquet", "a manifest, with columns of your own"),
         ("certcal study measure models.csv -o study.parquet --workers 8", "on eight processes"),
         ("certcal study measure models.csv -o study.parquet --engine ray", "on Ray; see --address"),
+        ("certcal study measure models.csv -o study.parquet --part 3/16", "in a job array"),
     ),
     one="some rows failed (the table says why)",
 )
@@ -78,6 +79,7 @@ def measure(
     that have changed.
     """
     from certcal.cli.sources import existing
+    from certcal.data import PartsMissingError
 
     place = chosen_engine(engine, address, workers, gpus)
     existing(source, "folder or manifest")
@@ -92,6 +94,9 @@ def measure(
             force=output.force,
             **options,
         )
+    except PartsMissingError as error:
+        tell(str(error))
+        return
     except KeyboardInterrupt:  # after the bar has gone, so that the sentence has a line of its own
         kept = verbs.unfinished(out)
         said = f"what was measured is kept in {kept}, the same command resumes" if kept else "nothing was measured"

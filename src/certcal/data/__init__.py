@@ -4,6 +4,7 @@ Importing this loads NumPy only; pyarrow and scikit-learn load when a file is op
 for.
 """
 
+from certcal._base.parts import PartsMissingError
 from certcal.data.bundled import (
     Embedded,
     EmbeddedNetwork,
@@ -71,7 +72,6 @@ from certcal.data.sources import (
     predictions_of,
     size_text,
 )
-from certcal.data.work_folder import PartsMissingError
 
 __all__ = [
     "IDENTIFIER",

@@ -22,19 +22,14 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.durable import make_folder, only_writer, open_regular, remove_leftovers, write_durably
-from certcal._base.parts import MOST_PARTS, Part, missing_text, shares
+from certcal._base.parts import MOST_PARTS, PATIENCE, Part, missing_parts, shares
 from certcal.data.npz import array_names, read_arrays, read_header
 
 ABOUT = "work.json"
 FORMAT = "certcal work"
-PATIENCE = 60.0  # seconds that parts wait for each other while one of them begins the folder
 _MOST_BYTES = 8_000_000
 
 Arrays = dict[str, NDArray[Any]]
-
-
-class PartsMissingError(InputError):
-    """A part is done, and others are not: there is no result yet. The text says which."""
 
 
 class _About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,11 +130,8 @@ class Work:
             found += [each for each in own if each is not None]
             missing += [number] if any(each is None for each in own) else []
         if missing:
-            done = "" if self._part is None else f"part {self._part.number} of {self.parts} is done, and "
-            first = f"part {missing[0]}/{self.parts}{', and so on' if len(missing) > 1 else ''}"
-            raise PartsMissingError(
-                f"{self.folder}: {done}{missing_text(missing, self.parts)}", remedy=f"give the same command for {first}"
-            )
+            done = None if self._part is None else self._part.number
+            raise missing_parts(self.folder, missing, self.parts, done=done)
         return {name: np.concatenate([each[name] for each in found]) for name in found[0]}
 
     def _own(self) -> list[tuple[int, int]]:

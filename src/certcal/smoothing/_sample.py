@@ -33,7 +33,7 @@ from certcal._base.checks import (
 from certcal._base.checks import labels as class_labels
 from certcal._base.durable import make_folder, only_writer, remove_leftovers
 from certcal._base.files import path_of
-from certcal._base.parts import Part, part_of
+from certcal._base.parts import PATIENCE, Part, part_of
 from certcal.data import DataSettings, Inputs, Rows
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.models import Model, Source
@@ -87,7 +87,6 @@ Progress = Callable[[int, int], None]
 
 # Settings that say which samples of a source are drawn, and how images are prepared.
 _CHOSEN = ("every", "resize", "crop", "split")
-PATIENCE = 60.0  # seconds that parts wait for each other while one of them writes the manifest
 PIECE_BYTES = 1 << 27  # of the inputs that are read, sent and drawn at a time, or as many as fill whole batches
 
 

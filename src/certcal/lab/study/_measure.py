@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,17 @@ from numpy.typing import NDArray
 from certcal._base import checks as _checks
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError
-from certcal._base.durable import LOCK, make_folder, only_writer, remove_leftovers, remove_lock, write_durably
+from certcal._base.durable import (
+    LOCK,
+    FolderInUseError,
+    make_folder,
+    only_writer,
+    remove_leftovers,
+    remove_lock,
+    write_durably,
+)
 from certcal._base.files import path_of
+from certcal._base.parts import PATIENCE, Part, missing_parts, part_locks, part_of
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, verb
 from certcal._base.text import counted
@@ -35,7 +45,8 @@ from certcal.metrics import STUDY_BINS
 FLUSH_ROWS = 256
 FLUSH_SECONDS = 2.0
 
-_SETTINGS, _PART = re.compile(r"[0-9a-f]{12}"), re.compile(r"rows-\d{6,}\.parquet")  # names that this module gives
+# Names that this module gives: folders of rows with the same settings, perhaps of one part, and the files in them.
+_SETTINGS, _ROWS = re.compile(r"[0-9a-f]{12}(-\d+-of-\d+)?"), re.compile(r"rows-\d{6,}\.parquet")
 _ROLES = ("probabilities", "logits", "label", "weight")
 
 
@@ -53,6 +64,7 @@ def measure(
     validation: Annotated[float, Takes("share")] = 0.2,
     seed: Annotated[int, SEED] = 0,
     kde: Annotated[Literal["gaussian", "triweight"], Option(metavar="KERNEL")] = "gaussian",
+    part: Annotated[str | None, Takes("text"), Option(metavar="I/N")] = None,
     progress: ProgressLike = True,
 ) -> StudyOverview:
     """Measure many models before and after temperature scaling: one row per model, data set and split.
@@ -91,6 +103,10 @@ def measure(
         Random seed of the split.
     kde
         Kernel of the KDE-ECE; triweight, with its own bandwidth, is the benchmark study's.
+    part
+        Measure the I-th of N parts of the entries, such as 3/16, for job arrays; the last part writes the table.
+
+        Until all are there, :class:`certcal.data.PartsMissingError` says which are missing.
     progress
         Whether to show how far the work is; or a function or an object that is told.
 
@@ -125,25 +141,37 @@ def measure(
             raise InputError(f"columns has the role {role!r}; the roles are {', '.join(_ROLES)}")
     if engine is not None and not callable(getattr(engine, "run", None)):
         raise InputError(f"engine is {engine!r}; pass an engine of certcal.engines, such as RayCluster()")
+    own_part = part_of(part)
+    if own_part is not None and out is None:
+        raise InputError("there is no table", argument="part", remedy="say with {out} where it is", roles=("out",))
+    if own_part is not None and own_part.of == 1:
+        own_part = None
     place = engine if engine is not None else InProcess() if workers == 1 else LocalProcesses(workers)
     progress.stage("looking at the files")
     if out is None:
         finished = FinishedRows(None, task.settings)
-        table = _measure_entries(open_source(source, layout), finished, task, place, progress)
+        table = _table_of(
+            _measure_entries(open_source(source, layout), finished, task, place, progress), finished, task
+        )
         return overview(table, notes=list(_differences(table)))
     path = _check_table_path(out, source)
     _read_existing_table(path, task.settings, force=force)
     opened = open_source(source, layout)
-    with _sole_writer(path):
+    with _writing(path, own_part) as finishing:
         before = _read_existing_table(path, task.settings, force=force)
-        finished = FinishedRows(path, task.settings)
-        if before is not None:
-            finished.take(before)
-        finished.read()
-        table = _measure_entries(opened, finished, task, place, progress)
-        content = table.to_parquet()
-        if not path.exists() or path.read_bytes() != content:
-            write_durably(path, content)
+        finished = FinishedRows(path, task.settings, own_part)
+        finished.read(before)
+        seen = _measure_entries(opened, finished, task, place, progress, own_part)
+        with finishing():
+            if own_part is not None:
+                before = _read_existing_table(path, task.settings, force=force)
+                finished = FinishedRows(path, task.settings, own_part)
+                finished.read(before, failed=True)
+                _check_complete(path, seen.entries, finished, own_part)
+            table = _table_of(seen, finished, task)
+            content = table.to_parquet()
+            if not path.exists() or path.read_bytes() != content:
+                write_durably(path, content)
     losses = () if before is None else _losses(table, before)
     return overview(table, source=str(out), notes=[*losses, *_differences(table)])
 
@@ -187,44 +215,84 @@ def _setting_text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else "none" if value is None else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
+class SeenEntry(NamedTuple):
+    """What is kept of an entry of the source: its key, the user's own columns, and what its row must be of."""
+
+    key: Key
+    given: Mapping[str, Any]
+    origin: Origin
+
+
+class SeenSource(NamedTuple):
+    """The entries in order, and the names of other data sets that they have."""
+
+    entries: list[SeenEntry]
+    others: list[str]
+
+
 def _measure_entries(
-    source: EntrySource, finished: FinishedRows, task: MeasurementTask, engine: Engine, progress: Progress
-) -> StudyTable:
-    """Every entry of the source, those that are not finished yet measured now."""
-    entries: list[tuple[Key, Mapping[str, Any]]] = []
+    source: EntrySource,
+    finished: FinishedRows,
+    task: MeasurementTask,
+    engine: Engine,
+    progress: Progress,
+    part: Part | None = None,
+) -> SeenSource:
+    """Look at every entry of the source, and measure those that are not finished yet, or those of a part."""
+    entries: list[SeenEntry] = []
     others: dict[str, None] = {}
     waiting: set[int] = set()
+    own = 0
 
     def missing() -> Iterator[EntryWork]:
+        nonlocal own
         for number, entry in enumerate(source):
             work = EntryWork.of(number, entry)
-            entries.append((entry.key, entry.given))
+            entries.append(SeenEntry(entry.key, entry.given, work.origin))
             others.update(dict.fromkeys(entry.out_of_distribution))
-            if not work.origin.changed or finished.origin(entry.key) != work.origin:
+            if part is not None and number % part.of != part.number - 1:
+                continue
+            own += 1
+            if not (work.origin.changed and finished.holds(entries[-1])):
                 waiting.add(number)
                 yield work
 
     pieces = missing() if source.total is None else iter(list(missing()))
     busy = bool(waiting) or source.total is None  # without work no engine need be started
-    done = len(entries) - len(waiting)
-    progress.stage("measuring", source.total, done, "files")
+    done = own - len(waiting)
+    progress.stage("measuring", None if source.total is None else own, done, "files")
     try:
         with held(engine) if busy else nullcontext(), closing(rows(engine, task, pieces)) as results:
             for work, row in results:
                 waiting.remove(work.number)
                 finished.add(work.key, work.origin, row)
-                before, done = done, len(entries) - len(waiting)
+                before, done = done, own - len(waiting)
                 progress.advance(done - before)
     finally:
         finished.flush()
-    keys = [key for key, _ in entries]
+    return SeenSource(entries, list(others))
+
+
+def _check_complete(path: Path, entries: Sequence[SeenEntry], finished: FinishedRows, part: Part) -> None:
+    """Say which parts are missing, unless every entry has a row of what it is now, even one that failed."""
+    missing = {number % part.of + 1 for number, entry in enumerate(entries) if not finished.holds(entry)}
+    if missing:
+        raise missing_parts(path, missing, part.of, done=part.number)
+
+
+def _table_of(seen: SeenSource, finished: FinishedRows, task: MeasurementTask) -> StudyTable:
+    """The rows of all entries, in their order."""
+    keys = [entry.key for entry in seen.entries]
     own = dict(zip(KEYS, zip(*keys, strict=True), strict=True))
-    given = {name: [some.get(name) for _, some in entries] for name in dict.fromkeys(n for _, s in entries for n in s)}
+    given = {
+        name: [entry.given.get(name) for entry in seen.entries]
+        for name in dict.fromkeys(name for entry in seen.entries for name in entry.given)
+    }
     names = [*SIZES, *SUMMARY]
     for stage in ("pre", "post"):
         names += [str(MeasuredColumn(stage, metric, count)) for metric in BINNED for count in task.bins]
         names += [str(MeasuredColumn(stage, metric)) for metric in UNBINNED]
-    measured = finished.gather(keys, [*names, *(f"{AUROC}{name}" for name in others), *ORIGIN, *STATE])
+    measured = finished.gather(seen.entries, [*names, *(f"{AUROC}{name}" for name in seen.others), *ORIGIN, *STATE])
     return StudyTable.of({**own, **given, **measured}, task.settings)
 
 
@@ -256,46 +324,57 @@ def _differences(table: StudyTable) -> Iterator[str]:
             )
 
 
+_Identity: TypeAlias = "tuple[Key, str, float | None, str]"
+
+
 class FinishedRows:
     """Rows that are finished, found by model, data set and split: in memory by columns, and on disk as they come.
 
-    They are kept in a folder beside the table, apart for other settings, so that none are mistaken or lost.
+    They are kept in a folder beside the table, apart for other settings and for each part, so that none are mistaken
+    or lost. All parts' rows are read; only those of this part are written.
     """
 
-    def __init__(self, out: Path | None, settings: Mapping[str, Any]) -> None:
-        name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
-        self._folder, self._settings = None if out is None else _rows_folder(out) / name, settings
+    def __init__(self, out: Path | None, settings: Mapping[str, Any], part: Part | None = None) -> None:
+        self._settings, self._place, self._folder = settings, None, None
+        if out is not None:
+            self._name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+            self._place = _rows_folder(out)
+            self._folder = self._place / (self._name if part is None else f"{self._name}-{part.number}-of-{part.of}")
         self._tables: list[StudyTable] = []
-        self._places: dict[Key, tuple[int, int]] = {}
+        self._places: dict[_Identity, tuple[int, int]] = {}
         self._waiting: list[Row] = []
         self._flushed = time.monotonic()
         self._number = 0
 
-    def read(self) -> None:
-        """Take in what is on disk. A file that is damaged counts for nothing: its rows are measured again."""
-        if self._folder is None or not self._folder.is_dir():
-            return
-        for path in sorted(self._folder.glob("rows-*.parquet")):
-            number = path.stem.removeprefix("rows-")
-            self._number = max(self._number, int(number) if number.isdecimal() else 0)
+    def read(self, before: StudyTable | None = None, *, failed: bool = False) -> None:
+        """Take in the rows of a table, then what is on disk. Rows that failed count only if asked for.
+
+        A file that is damaged counts for nothing: its rows are measured again.
+        """
+        if before is not None:
+            self._take(before, failed)
+        folders = [] if self._place is None else sorted(self._place.glob(f"{self._name}*"))
+        for path in [path for folder in folders for path in sorted(folder.glob("rows-*.parquet"))]:
+            if path.parent == self._folder and _ROWS.fullmatch(path.name):
+                self._number = max(self._number, int(path.stem.removeprefix("rows-")))
             with suppress(InputError):
                 table = StudyTable.read(path)
                 if table.settings == self._settings and all(name in table for name in ORIGIN):
-                    self.take(table)
+                    self._take(table, failed)
 
-    def take(self, table: StudyTable) -> None:
-        """Count the rows of a table as finished, except those that failed."""
-        good = (table["status"] == OK).tolist()
-        self._places |= {key: (len(self._tables), row) for row, key in enumerate(table.row_keys) if good[row]}
+    def _take(self, table: StudyTable, failed: bool = True) -> None:
+        """Take in the rows of a table; one that failed never replaces one of the same content that did not."""
+        number, names = len(self._tables), ("status", *ORIGIN)
         self._tables.append(table)
+        columns = zip(*(table[name].tolist() for name in names), strict=True)
+        for row, (key, (status, *origin)) in enumerate(zip(table.row_keys, columns, strict=True)):
+            found = _identity(key, Origin(*origin))
+            if status == OK or (failed and found not in self._places):
+                self._places[found] = number, row
 
-    def origin(self, key: Key) -> Origin | None:
-        """Origin of the finished row of a key, if there is one."""
-        if key not in self._places:
-            return None
-        number, row = self._places[key]
-        source, size, changed = (self._tables[number][name][row] for name in ORIGIN)
-        return Origin(source, float(size), changed)
+    def holds(self, entry: SeenEntry) -> bool:
+        """Whether there is a row of an entry as it is now."""
+        return _identity(entry.key, entry.origin) in self._places
 
     def add(self, key: Key, origin: Origin, row: Row) -> None:
         """A row that is finished, or has failed."""
@@ -314,22 +393,28 @@ class FinishedRows:
                 make_folder(self._folder)
                 self._number += 1
                 table.write(self._folder / f"rows-{self._number:06d}.parquet")
-            self._places |= {key: (len(self._tables), row) for row, key in enumerate(table.row_keys)}
-            self._tables.append(table)
+            self._take(table)
         self._flushed = time.monotonic()
 
-    def gather(self, keys: Sequence[Key], names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Columns of the rows of these keys, in their order."""
+    def gather(self, entries: Sequence[SeenEntry], names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Columns of the rows of these entries, in their order."""
         found: dict[str, NDArray[Any]] = {
-            name: np.full(len(keys), "", object) if name in TEXTS else np.full(len(keys), np.nan) for name in names
+            name: np.full(len(entries), "", object) if name in TEXTS else np.full(len(entries), np.nan)
+            for name in names
         }
-        places = np.array([self._places[key] for key in keys], np.int64).reshape(-1, 2)
+        places = np.array([self._places[_identity(each.key, each.origin)] for each in entries], np.int64).reshape(-1, 2)
         for number, table in enumerate(self._tables):
             into = np.flatnonzero(places[:, 0] == number)
             for name in names:
                 if name in table:
                     found[name][into] = table[name][places[into, 1]]
         return found
+
+
+def _identity(key: Key, origin: Origin) -> _Identity:
+    """What a row is found by: its key, and what it was measured from; the size of what is not there is not a number."""
+    size = None if math.isnan(origin.size) else origin.size
+    return key, origin.source, size, origin.changed
 
 
 def _rows_folder(out: Path) -> Path:
@@ -353,21 +438,51 @@ def unfinished(out: str | os.PathLike[str]) -> Path | None:
 
 
 @contextmanager
-def _sole_writer(out: Path) -> Generator[None, None, None]:
-    """Be the only one who measures into a table. The finished rows beside it go when this ends without an error."""
+def _writing(out: Path, part: Part | None) -> Generator[Callable[[], AbstractContextManager[None]], None, None]:
+    """Be the only one who measures into a table, or a part of it; what it gives is held while the table is written."""
     folder = _rows_folder(out)
     make_folder(folder)
-    with only_writer(folder, "measuring into this table"):
-        if not (folder / LOCK).exists():
-            raise InputError(f"{out}: another process finished it just now; give the same command again")
-        remove_leftovers(folder)
-        yield
-        # What this module wrote goes, and the folder if nothing else is in it.
-        with suppress(OSError):
-            for place in [place for place in folder.iterdir() if _SETTINGS.fullmatch(place.name) and place.is_dir()]:
-                for part in [path for path in place.iterdir() if _PART.fullmatch(path.name)]:
-                    part.unlink()
-                with suppress(OSError):  # somebody's file is in it
-                    place.rmdir()
-            remove_lock(folder)
-            folder.rmdir()
+
+    def locked() -> AbstractContextManager[None]:
+        return only_writer(folder, "measuring into this table", patience=0.0 if part is None else PATIENCE)
+
+    @contextmanager
+    def finishing() -> Generator[None, None, None]:
+        with nullcontext() if part is None else locked(), ExitStack() as others:
+            yield
+            with suppress(FolderInUseError):  # where another part is at work, what is there stays until that one ends
+                for lock in part_locks(folder):
+                    if part is not None and lock != part.lock:  # all others: without a part they are held already
+                        others.enter_context(only_writer(folder, lock=lock))
+                _remove_rows(folder)
+
+    with ExitStack() as held:
+        with ExitStack() as beginning:
+            (held if part is None else beginning).enter_context(locked())
+            doing = "measuring a part of this table" if part is None else "measuring the same part"
+            for lock in part_locks(folder) if part is None else [part.lock]:
+                held.enter_context(only_writer(folder, doing, lock=lock))
+            if part is None:
+                remove_leftovers(folder)
+            else:
+                _remove_leftovers_of(folder, part)
+        yield finishing
+
+
+def _remove_leftovers_of(folder: Path, part: Part) -> None:
+    for place in folder.glob(f"*-{part.number}-of-{part.of}"):
+        if _SETTINGS.fullmatch(place.name):
+            remove_leftovers(place)
+
+
+def _remove_rows(folder: Path) -> None:
+    """Remove what this module wrote, and the folder if nothing else is in it. Only under all locks."""
+    with suppress(OSError):
+        for place in [place for place in folder.iterdir() if _SETTINGS.fullmatch(place.name) and place.is_dir()]:
+            for rows in [path for path in place.iterdir() if _ROWS.fullmatch(path.name)]:
+                rows.unlink()
+            with suppress(OSError):  # somebody's file is in it
+                place.rmdir()
+        for lock in [*part_locks(folder), LOCK]:
+            remove_lock(folder, lock)
+        folder.rmdir()
