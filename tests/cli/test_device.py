@@ -73,9 +73,10 @@ def test_an_attack_runs_on_the_device(certcal_command: Any, data: list[Any]) -> 
 
 
 def test_a_cluster_gives_a_worker_a_gpu_where_the_device_is_one() -> None:
-    from certcal.cli.engine import chosen_engine
+    from certcal.cli.engine import pop_engine
 
     def gpus(given: float | None, device: str) -> Any:
-        return vars(chosen_engine("ray", None, None, given, device))["gpus"]
+        values = {"engine": "ray", "address": None, "workers": None, "gpus": given, "device": device}
+        return vars(pop_engine(values))["gpus"]
 
     assert [gpus(None, "cuda"), gpus(None, "auto"), gpus(0.5, "cuda"), gpus(0.0, "cuda")] == [1.0, 0.0, 0.5, 0.0]

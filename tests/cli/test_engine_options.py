@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certcal.cli.engine import chosen_engine
+from certcal.cli.engine import pop_engine
 from certcal.engines import LocalProcesses, RayCluster
 from tests.cli.conftest import with_defaults
 from tests.engines.ray_for_tests import use_loopback
@@ -19,10 +19,18 @@ def sampled(certcal_command, tmp_path):
     return lambda *more: certcal_command("sample", *with_defaults(more, [*named, "-n", 50]))
 
 
+def engine_of(**given):
+    """The engine of these options, which it takes away."""
+    values = {"engine": "here", "address": None, "workers": None, "gpus": None, "other": 1, **given}
+    engine = pop_engine(values)
+    assert values == {"other": 1}
+    return engine
+
+
 def test_the_engine_is_the_one_that_is_asked_for():
-    assert chosen_engine("here", None, None, None) is None
-    assert chosen_engine("here", None, 1, None) is None
-    local, ray = chosen_engine("here", None, 3, None), chosen_engine("ray", "head:6379", None, 0.5)
+    assert engine_of() is None
+    assert engine_of(workers=1) is None
+    local, ray = engine_of(workers=3), engine_of(engine="ray", address="head:6379", gpus=0.5)
     assert isinstance(local, LocalProcesses)
     assert local.workers == 3
     assert isinstance(ray, RayCluster)

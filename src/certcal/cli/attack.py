@@ -47,13 +47,7 @@ _SAVING = ("save", "save_inputs", "part")
 @verb_options(verb, "Attacking the smoothed classifier", only=_SMOOTHED)
 @verb_options(verb, OUTPUT, only=_SAVING)
 @output_options(DRAWN)
-def attack(
-    model: str,
-    data: str,
-    save: str | None,
-    output: Output,
-    **options: Any,
-) -> None:
+def attack(model: str, data: str, save: str | None, output: Output, **options: Any) -> None:
     """Move the confidences of MODEL on DATA as far as attacks can, while every predicted label stays.
 
     Each of the four (eta, omega)-ACE attacks perturbs every input by at most epsilon so that the model becomes less or

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from certcal.cli.app import ExampleCommand
-from certcal.cli.emit import OUTPUT, Output, json_option, quiet_option
-from certcal.cli.options import model_options, option, verb_options
+from certcal.cli.emit import Output, force_option, json_option, output_option, quiet_option
+from certcal.cli.options import model_options, verb_options
 from certcal.cli.sources import existing_files, existing_single_files
 from certcal.verbs.sample import decide as verb
 from certcal.verbs.sample import sample
@@ -32,17 +32,13 @@ _DATA = ("split", "limit", "every", "resize", "crop")
 @verb_options(sample, _DRAWING, only=("sigma", "n", "n0", "seed", "noise"))
 @verb_options(sample, _RUNNING, only=("batch", "device", "noise_threads", "part"))
 @json_option
-@option(
-    OUTPUT,
-    "-o",
-    "--output",
-    "out",
-    metavar="FILE",
-    type=click.Path(),
-    help="Also write a page (.html), a text (.txt) or the decisions (.json .csv .parquet); with --part, the folder "
-    "that keeps them.",
+@output_option(
+    "FILE",
+    "Also write a page (.html), a text (.txt) or the decisions (.json .csv .parquet); with --part, the folder that "
+    "keeps them.",
+    required=False,
 )
-@option(OUTPUT, "--force", is_flag=True, help="Replace existing files.")
+@force_option
 @quiet_option
 def decide(model: str, data: str, out: str | None, force: bool, as_json: bool, **options: Any) -> None:
     """Decide for each input of DATA whether its certified radius is above a radius R.

@@ -224,8 +224,14 @@ def _requirements(ctx: click.Context, param: click.Parameter, values: Iterable[s
         raise click.BadParameter(error.said("").removeprefix(": "), ctx, param) from None
 
 
+def output_option(metavar: str, text: str, *, required: bool = True) -> Callable[[Decorated], Decorated]:
+    """Where a command that writes one file or folder puts it: ``out``."""
+    return option(OUTPUT, "-o", "--output", "out", required=required, metavar=metavar, type=click.Path(), help=text)
+
+
 explain_option = option(OUTPUT, "--explain", is_flag=True, help="Show all sections, with definitions.")
 json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON, with all digits.")
+force_option = option(OUTPUT, "--force", is_flag=True, help="Replace an existing file.")
 quiet_option = option(
     OUTPUT,
     "-q",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +17,7 @@ MOST_WORKERS = 1024
 
 
 def engine_options(section: str) -> Callable[[Decorated], Decorated]:
-    """Options that :func:`chosen_engine` takes, under a heading of the help."""
+    """Options that :func:`pop_engine` takes, under a heading of the help."""
     workers = "Number of processes. Default: 1; with --engine ray all that fit."
     engine = "Where to run: here, or ray for a Ray cluster. Default: here."
     address = "Address of the Ray cluster, host:port or auto. Default: a new one on this machine."
@@ -30,17 +30,16 @@ def engine_options(section: str) -> Callable[[Decorated], Decorated]:
     )
 
 
-def chosen_engine(
-    engine: str, address: str | None, workers: int | None, gpus: float | None, device: str = "auto"
-) -> Engine | None:
-    """The engine that was asked for; None for this process alone."""
+def pop_engine(given: dict[str, Any]) -> Engine | None:
+    """The engine out of a command's values, from which its options are taken away; None for this process alone."""
     from certcal.engines import LocalProcesses, RayCluster
 
+    engine, address, workers, gpus = (given.pop(name) for name in ("engine", "address", "workers", "gpus"))
     if engine == "ray":
         from certcal.cli.supervising import run_supervised
 
         run_supervised()
-        usual = 1.0 if device == "cuda" else 0.0
+        usual = 1.0 if given.get("device") == "cuda" else 0.0
         return RayCluster(address, workers=workers, gpus=usual if gpus is None else gpus)
     for name, value in (("--address", address), ("--gpus", gpus)):
         if value is not None:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -93,6 +93,12 @@ def _run_to_exit_code(command: click.Command, arguments: list[str]) -> int:
         _complain(_bug_sentence(error))
         return UNFORESEEN
     return result if isinstance(result, int) else 0
+
+
+def leave_interrupted(kept: str) -> NoReturn:
+    """Say what is kept of a command that was interrupted, and leave."""
+    click.echo(f"certcal: interrupted; {printable(kept)}", err=True)
+    raise click.exceptions.Exit(INTERRUPTED)
 
 
 @contextmanager

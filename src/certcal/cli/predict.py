@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from certcal.cli.app import ExampleCommand
-from certcal.cli.emit import OUTPUT, Output, quiet_option
-from certcal.cli.options import model_options, option, verb_options
+from certcal.cli.emit import Output, force_option, output_option, quiet_option
+from certcal.cli.options import model_options, verb_options
 from certcal.cli.progress import tell
 from certcal.verbs.predict import ENDINGS, prediction_columns
 from certcal.verbs.predict import predict as verb
@@ -28,17 +28,8 @@ _WHAT, _RUNNING = "Model and data", "Running"
 @model_options(verb, _WHAT)
 @verb_options(verb, _WHAT, only=("split", "limit", "every", "resize", "crop"))
 @verb_options(verb, _RUNNING, only=("batch", "device"))
-@option(
-    OUTPUT,
-    "-o",
-    "--output",
-    "out",
-    required=True,
-    metavar="FILE",
-    type=click.Path(),
-    help="Table to write (.parquet .csv).",
-)
-@option(OUTPUT, "--force", is_flag=True, help="Replace an existing file.")
+@output_option("FILE", "Table to write (.parquet .csv).")
+@force_option
 @quiet_option
 def predict(model: str, data: str, out: str, force: bool, **options: Any) -> None:
     """Predict every input of DATA with MODEL and write a table that other commands read.

@@ -10,8 +10,8 @@ import click
 from certcal._base.checks import InputError
 from certcal._base.files import write_bytes
 from certcal.cli.app import ExampleCommand, Examples, LazyGroup
-from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options, quiet_option
-from certcal.cli.options import column_options, option, pop_columns, verb_options
+from certcal.cli.emit import DRAWN, Output, force_option, output_option, output_options, quiet_option
+from certcal.cli.options import column_options, pop_columns, verb_options
 from certcal.cli.progress import tell
 from certcal.data import OPTIONS
 from certcal.result import PICTURES
@@ -23,10 +23,7 @@ from certcal.verbs.recalibrate import recalibrate as verb
 
 FITTING, CERTIFYING = "Fitting and judging", "Certifying"
 _CERTIFIED = ("radii", "alpha", "kind", "familywise", "drawn_only")
-_ROLES = (
-    *OPTIONS,
-    *("lower", "upper", "certified", "radius_column", "sample"),
-)
+_ROLES = (*OPTIONS, "lower", "upper", "certified", "radius_column", "sample")
 _columns = column_options(*_ROLES)
 _FIT: Examples = (
     ("certcal recalibrate fit run -o map.json", "a run of certcal sample, at half of sigma"),
@@ -119,8 +116,8 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
 @click.command(cls=ExampleCommand, examples=_EXPORT)
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @verb_options(export_map, "Language")
-@option(OUTPUT, "-o", "--output", "out", metavar="FILE", type=click.Path(), help="Write .sql .py .xlsx or .onnx.")
-@option(OUTPUT, "--force", is_flag=True, help="Replace an existing file.")
+@output_option("FILE", "Write .sql .py .xlsx or .onnx.", required=False)
+@force_option
 @quiet_option
 def export(map_file: str, to: Any, column: str | None, out: str | None, force: bool) -> None:
     """Write the map in the file MAP in a language that needs no certcal.

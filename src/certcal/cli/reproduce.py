@@ -12,7 +12,7 @@ import click
 from certcal._base.checks import InputError
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options, provenance
-from certcal.cli.engine import chosen_engine, engine_options
+from certcal.cli.engine import engine_options, pop_engine
 from certcal.cli.options import option, verb_options
 from certcal.cli.progress import tell
 from certcal.lab.plans.plan import open_plan
@@ -92,15 +92,7 @@ def _parse_data(ctx: click.Context, param: click.Parameter, values: Sequence[str
     mlflow=False,
     what="Folder for jobs, page, tables and figures; or a file of its own:",
 )
-def reproduce(
-    plan: str | None,
-    output: Output,
-    workers: int | None,
-    engine: str,
-    address: str | None,
-    gpus: float | None,
-    **options: Any,
-) -> None:
+def reproduce(plan: str | None, output: Output, **options: Any) -> None:
     """Run the PLAN of a table or figure and put what comes out beside what is printed.
 
     Without PLAN, list them. Jobs keep their state in the folder: the same command resumes, several plans share them,
@@ -118,7 +110,7 @@ def reproduce(
     if not folders and not options["dry_run"]:
         open_plan(plan, options["changes"])
         raise InputError("-o is missing; give a folder for the jobs, or add --dry-run")
-    place = chosen_engine(engine, address, workers, gpus, options["device"])
+    place = pop_engine(options)
     found = verb(plan, out=folders[0] if folders else None, engine=place, **options)
     output.emit(found)
     if folders and found.ran:

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from certcal.cli.app import ExampleCommand
-from certcal.cli.emit import OUTPUT, Output, json_option, quiet_option
-from certcal.cli.engine import chosen_engine, engine_options
-from certcal.cli.errors import INTERRUPTED
-from certcal.cli.options import model_options, option, verb_options
+from certcal.cli.emit import Output, json_option, output_option, quiet_option
+from certcal.cli.engine import engine_options, pop_engine
+from certcal.cli.errors import leave_interrupted
+from certcal.cli.options import model_options, verb_options
 from certcal.verbs.sample import sample as verb
 
 _WHAT, _DRAWING, _RUNNING = "Model and data", "Sampling", "Running"
@@ -34,28 +34,9 @@ _WHAT, _DRAWING, _RUNNING = "Model and data", "Sampling", "Running"
 @engine_options(_RUNNING)
 @verb_options(verb, _RUNNING, only=("batch", "device", "noise_threads", "part"))
 @json_option
-@option(
-    OUTPUT,
-    "-o",
-    "--output",
-    "out",
-    required=True,
-    metavar="RUN",
-    type=click.Path(),
-    help="Folder of the run; new, or to be continued.",
-)
+@output_option("RUN", "Folder of the run; new, or to be continued.")
 @quiet_option
-def sample(
-    model: str,
-    data: str,
-    workers: int | None,
-    engine: str,
-    address: str | None,
-    gpus: float | None,
-    out: str,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def sample(model: str, data: str, out: str, as_json: bool, **options: Any) -> None:
     """Sample noise around every input of DATA and count what MODEL says, into the folder RUN.
 
     This is the expensive part, and it is done once: every certificate comes from the run. The same command continues
@@ -65,14 +46,13 @@ def sample(
     from certcal.cli.sources import existing_files, existing_single_files, refuse_inside
     from certcal.verbs.sample import summarize
 
-    place = chosen_engine(engine, address, workers, gpus, options["device"])
+    place = pop_engine(options)
     refuse_inside("-o", out, existing_files(data))
     try:
         run = verb(model, data, out=out, engine=place, **options)
     except KeyboardInterrupt:
         kept = f"what was drawn is kept in {out}, the same command resumes"
-        click.echo(f"certcal: interrupted; {kept if Path(out).is_dir() else 'nothing was drawn'}", err=True)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+        leave_interrupted(kept if Path(out).is_dir() else "nothing was drawn")
     found = summarize(run)
     # Of a folder of data the run's fingerprint tells.
     read = existing_single_files(model, options["weights"], data)

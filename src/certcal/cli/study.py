@@ -11,8 +11,8 @@ import click
 
 from certcal.cli.app import ExampleCommand, LazyGroup
 from certcal.cli.emit import WRITTEN, Output, output_options
-from certcal.cli.engine import chosen_engine, engine_options
-from certcal.cli.errors import INTERRUPTED
+from certcal.cli.engine import engine_options, pop_engine
+from certcal.cli.errors import leave_interrupted
 from certcal.cli.options import column_options, option, pop_columns, verb_options
 from certcal.cli.progress import tell
 from certcal.lab import study as verbs
@@ -62,15 +62,7 @@ def study() -> None:
 @verb_options(verbs.measure, "Measuring", skip=("force",))
 @engine_options("Running")
 @output_options((".parquet",), detail=False, force="Measure everything anew, then replace the table.", **_TABLE)
-def measure(
-    source: str,
-    output: Output,
-    workers: int | None,
-    engine: str,
-    address: str | None,
-    gpus: float | None,
-    **options: Any,
-) -> None:
+def measure(source: str, output: Output, **options: Any) -> None:
     """Measure every model in SOURCE before and after temperature scaling, into one TABLE.
 
     SOURCE is a folder of prediction files, or a manifest (CSV, Parquet, JSON lines): a column 'predictions' of paths,
@@ -81,7 +73,7 @@ def measure(
     from certcal.cli.sources import existing
     from certcal.data import PartsMissingError
 
-    place = chosen_engine(engine, address, workers, gpus)
+    place = pop_engine(options)
     existing(source, "folder or manifest")
     columns = pop_columns(options, _ROLES)
     (out,) = output.files
@@ -99,9 +91,9 @@ def measure(
         return
     except KeyboardInterrupt:  # after the bar has gone, so that the sentence has a line of its own
         kept = verbs.unfinished(out)
-        said = f"what was measured is kept in {kept}, the same command resumes" if kept else "nothing was measured"
-        click.echo(f"certcal: interrupted; {said}", err=True)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+        leave_interrupted(
+            f"what was measured is kept in {kept}, the same command resumes" if kept else "nothing was measured"
+        )
     output.emit(found, sources=[source] if Path(source).is_file() else [], written=[out])
     failed = len(found.failures)
     if failed < len(found.table) and not output.as_json:

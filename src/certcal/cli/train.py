@@ -16,7 +16,7 @@ import click
 from certcal._base.checks import InputError
 from certcal._base.text import distance_text, printable
 from certcal.cli.app import ExampleCommand
-from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
+from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, output_option, quiet_option
 from certcal.cli.options import DATA, NamedChoice, option, verb_options
 from certcal.cli.progress import tell
 from certcal.lab.train import HYPERPARAMETERS
@@ -129,16 +129,7 @@ def _number_or_word(text: str) -> int | float | str:
 @verb_options(verb, _RUNNING, only=("device",))
 @explain_option
 @json_option
-@option(
-    OUTPUT,
-    "-o",
-    "--output",
-    "out",
-    required=True,
-    metavar="FOLDER",
-    type=click.Path(),
-    help="Folder for checkpoints, log and model; new, or to be continued.",
-)
+@output_option("FOLDER", "Folder for checkpoints, log and model; new, or to be continued.")
 @option(OUTPUT, "--events", metavar="FOLDER", type=click.Path(), help="Also write the log for TensorBoard.")
 @quiet_option
 def train(
@@ -159,7 +150,7 @@ def train(
     sample, certcal attack and --start (of a network of your own weights.safetensors, for --weights and --start), and
     metrics.jsonl, a line per epoch.
     """
-    from certcal.cli.errors import INTERRUPTED
+    from certcal.cli.errors import leave_interrupted
     from certcal.cli.sources import existing_files, needing_torch, refuse_inside
 
     needing_torch("training and attacks")
@@ -179,9 +170,9 @@ def train(
             found = None
     if found is None:
         begun = (Path(out) / _BEGUN).exists()
-        kept = f"what was learnt is kept in {out}, the same command resumes" if begun else "nothing was learnt"
-        click.echo(f"certcal: interrupted; {printable(kept)}", err=True)
-        raise click.exceptions.Exit(INTERRUPTED)
+        leave_interrupted(
+            f"what was learnt is kept in {out}, the same command resumes" if begun else "nothing was learnt"
+        )
     if events is not None:
         found.export_events(events)
     files = [options[each] for each in ("start", "judge", "soft") if options.get(each)]

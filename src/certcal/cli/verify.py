@@ -17,6 +17,12 @@ from certcal.verbs.verify import verify as verb
 _WHAT, _BOX, _VERIFYING = "Model and data", "What may change", "Verifying"
 _SAMPLES = ("label", "split", "limit", "every", "resize", "crop")
 _NAMES = Spec("", "name", many=True, ordered=True)
+_SEVERAL: Any = {
+    "type": Typed(_NAMES),
+    "callback": join_values(_NAMES),
+    "multiple": True,
+    "metavar": "NAME[,NAME...]",
+}
 
 
 @click.command(
@@ -43,25 +49,8 @@ _NAMES = Spec("", "name", many=True, ordered=True)
     help="How far a feature may move, as income=500, income=5%, income=0.5sd, income=+500 (only up), income=@column, "
     "or its allowed values, as region=1|2|3; repeatable. Without a name: every feature. Default: 1sd.",
 )
-@option(
-    _BOX,
-    "--fixed",
-    type=Typed(_NAMES),
-    callback=join_values(_NAMES),
-    multiple=True,
-    metavar="NAME[,NAME...]",
-    help="Features that stay as they are.",
-)
-@option(
-    _BOX,
-    "--integer",
-    "integers",
-    type=Typed(_NAMES),
-    callback=join_values(_NAMES),
-    multiple=True,
-    metavar="NAME[,NAME...]",
-    help="Features that are whole numbers.",
-)
+@option(_BOX, "--fixed", help="Features that stay as they are.", **_SEVERAL)
+@option(_BOX, "--integer", "integers", help="Features that are whole numbers.", **_SEVERAL)
 @option(
     _BOX,
     "--limits",
