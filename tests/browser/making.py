@@ -54,7 +54,7 @@ RESULTS = (
     "training",
 )
 # Without charts.
-BRIEF = ("changes", "run-summary", "decisions")
+BRIEF = ("changes", "run-summary", "decisions", "reproduction")
 GALLERIES = ("gallery", "hostile-gallery")
 PAGES = (*COMMANDS, *HOSTILE_COMMANDS, *RESULTS, *BRIEF, *GALLERIES)
 # One of each kind, with most in it, and one with nothing.
@@ -128,6 +128,7 @@ def _results(folder: Path, table: Path, drawn: Run) -> dict[str, certcal.Result]
             MLP(SIDE * SIDE, (8,), classes=3), (scaled, labels), "gaussian", sigma=0.25, epochs=3, batch=10
         ),
         "run-summary": certcal.summarize(drawn),
+        "reproduction": certcal.reproduce("acr-theorem1", out=folder),
         "decisions": certcal.decide(model(), (images, labels), radius=0.1, sigma=0.25, n=200, n0=20, seed=3),
     }
 

@@ -10,7 +10,7 @@ import pytest
 import certcal
 from certcal import InputError
 from certcal.lab.plans.outcome import ComparedTable, OurTable
-from certcal.lab.plans.plan import PublishedTable, open_plan
+from certcal.lab.plans.plan import PublishedTable, open_plan, plan_names
 
 TINY: dict[str, Any] = {"data.name": "digits", "network.name": "mlp"}
 SMALLEST = 1e-6
@@ -32,7 +32,7 @@ def test_a_plan_runs_resumes_and_writes_its_table_in_every_form(out: Path) -> No
     written = {path.suffix: path.read_text("utf-8") for path in found.write(out)}
     assert set(written) == {".html", ".md", ".tex", ".csv", ".json"}
     assert all("11.44" in text for text in written.values())
-    assert "not the paper's numbers" in written[".md"]
+    assert "The setting is not the paper's (scale 1e-06; data.name = digits" in written[".md"]
     jobs = sorted((out / "jobs").iterdir())
     before = {path: path.stat().st_mtime_ns for each in jobs for path in each.rglob("done.json")}
     again = certcal.reproduce("cc-table7", out=out, changes=TINY, scale=SMALLEST, device="cpu")
@@ -54,12 +54,36 @@ def test_a_plan_runs_resumes_and_writes_its_table_in_every_form(out: Path) -> No
         ({"certify.solvers": ["amdm"]}, "certify.solvers.0 is 'amdm'; did you mean 'admm'?"),
         ({"network.name": "resnet21"}, "'resnet21' is no network; did you mean 'resnet20'?"),
         ({"network.name": "lenet"}, "lenet takes square images"),
+        ({"sample.every": 0}, "cc-table7: sample.every: expected int >= 1"),
+        ({"radii": [0.5, -1.0]}, "cc-table7: radii.1: expected float >= 0.0"),
+        ({"recipe.tuning.set": {"moment": 3}}, "'moment' is no part of a recipe; did you mean 'momentum'?"),
     ],
 )
 def test_a_wrong_field_is_named_before_any_job(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words.replace("?", r"\?").replace(".", r"\.")):
         certcal.reproduce("cc-table7", changes={**TINY, **changes}, scale=SMALLEST, out=tmp_path, device="cpu")
     assert not [*tmp_path.iterdir()]
+
+
+def test_data_that_are_not_installed_are_missed_before_any_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("certcal.data.image_files.INSTALLED", tmp_path / "nowhere")
+    with pytest.raises(InputError, match="Fashion-MNIST is not installed"):
+        certcal.reproduce("cc-table7", changes={"network.name": "mlp"}, scale=SMALLEST, out=tmp_path, device="cpu")
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("plan", [name for name in plan_names() if open_plan(name).kind in ("formulas", "worked")])
+def test_what_a_plan_says_of_its_numbers_is_what_they_are_to_the_printed_decimals(plan: str, tmp_path: Path) -> None:
+    """0.7565 is not 0.756, 2.326 is 2.3: numbers agree if ours rounds to what is printed."""
+    found = certcal.reproduce(plan, out=tmp_path)
+    expected = {
+        "in full, as printed": "Every number comes out as printed.",
+        "in full": "Nothing is printed as a number that this could be compared with.",
+        "in full: five of six numbers as printed, the sixth is 0.757 for 0.756": (
+            "5 of 6 numbers come out as printed; the largest difference is +0.001, 100 at p_A = 0.9."
+        ),
+    }
+    assert found.top() == [expected[found.plan.here]]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +93,8 @@ def test_a_wrong_field_is_named_before_any_job(changes: dict[str, Any], words: s
         ("cc-figure9", {"layout": "largest"}, "layout is 'largest' and radius 0.5; leave it out"),
         ("acr-table3", {"layout": "acuracy"}, "did you mean 'accuracy'"),
         ("acr-theorem1", {"layout": "unknown"}, "give one of trivial, radius, weights, constants"),
+        ("muc-figure2", {"recipe.batch": 0}, "batch"),
+        ("muc-figure2", {"network": "mlpp"}, "did you mean 'mlp'"),
     ],
 )
 def test_wrong_layouts_of_any_kind_are_refused(plan: str, changes: dict[str, Any], words: str) -> None:

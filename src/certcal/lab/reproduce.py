@@ -20,7 +20,7 @@ from certcal._base.text import counted, did_you_mean
 from certcal.lab.plans import MODULES
 from certcal.lab.plans.cost import WorkCost, check_networks, cost_columns, cost_of
 from certcal.lab.plans.jobs import Job, JobContext, all_jobs, result_of, run_jobs
-from certcal.lab.plans.outcome import MISSING, ComparedTable, Outcome, signed_text
+from certcal.lab.plans.outcome import MISSING, ComparedTable, Outcome, RowOrder, signed_text
 from certcal.lab.plans.plan import HERE, OF_GROUP, PaperPlan, open_plan, plan_names
 from certcal.report.document import Column, Figures, Heading, Table
 from certcal.report.tables import as_markdown
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from certcal.engines import Engine
     from certcal.report.charts import Chart
 
-_NOT_THE_PAPERS = "These are not the paper's numbers: {why}. Order and pattern can be compared, differences cannot."
+_NOT_THE_PAPERS = "The setting is not the paper's ({why}), so the order compares, and differences do not."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,10 +145,9 @@ class Reproduction(Result):
             return [f"{plan.place} takes {counted(self.jobs, 'job')}, of which {self.done:,} are done."]
         said = [] if self.done == self.jobs else [f"{self.done:,} of {self.jobs:,} jobs are done."]
         if not plan.as_printed:
-            changed = ", ".join(f"{name} = {value}" for name, value in plan.changes.items())
-            why = [f"scale {plan.scale:g}"] if plan.scale != 1 else []
-            why += [changed] if changed else []
-            return [*said, _NOT_THE_PAPERS.format(why="; ".join(why) or plan.differs)]
+            order = sum((each for table in self.tables for each in table.orders().values()), RowOrder())
+            said += [f"The {order.sentence}"] if order else []
+            return [*said, _NOT_THE_PAPERS.format(why=self._other_setting())]
         compared = [(table, cell) for table in self.tables for cell in table.cells() if cell.difference is not None]
         if not compared:
             return [*said, "Nothing is printed as a number that this could be compared with."]
@@ -160,6 +159,14 @@ class Reproduction(Result):
         where = f"{cell.row.replace(OF_GROUP, ', ')} at {cell.column}"
         counts = f"{agreed:,} of {len(compared):,} numbers come out as printed"
         return [*said, f"{counts}; the largest difference is {largest}, {where}."]
+
+    def _other_setting(self) -> str:
+        """What is not as in the paper: the scale, and what was changed."""
+        plan = self.plan
+        plain = {name: value for name, value in plan.changes.items() if not isinstance(value, list | dict)}
+        told = [f"{name} = {plain[name]}" if name in plain else name for name in plan.changes]
+        why = [f"scale {plan.scale:g}"] if plan.scale != 1 else []
+        return "; ".join([*why, ", ".join(told)] if told else why) or plan.differs
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per cell of the tables."""

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 
 from certcal.lab.plans.certified import DataPart, NetworkPart, RecipePart
 from certcal.lab.plans.jobs import Job, Passes
 from certcal.lab.plans.networks import facts_of, named, train_job
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
-from certcal.lab.plans.plan import Floor, PaperPlan
+from certcal.lab.plans.plan import Count, Floor, PaperPlan, Whole
 
 UNATTACKED = "unattacked"
 
@@ -34,7 +34,7 @@ class AttackedData(Struct, frozen=True, forbid_unknown_fields=True):
     data: DataPart
     network: NetworkPart
     networks: list[AttackedNetwork]
-    epsilons: list[int]
+    epsilons: list[Whole]
     """ℓ∞ distances in 255ths."""
 
 
@@ -45,8 +45,8 @@ class AttacksPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     sets: list[AttackedData]
     attacks: dict[str, str]
     """Attacks of :func:`certcal.attack` by the names of their rows."""
-    images: Annotated[int, Meta(ge=1), Floor(20)] = 10_000
-    steps: Annotated[int, Meta(ge=1), Floor(3)] = 100
+    images: Annotated[Count, Floor(20)] = 10_000
+    steps: Annotated[Count, Floor(3)] = 100
     only: dict[str, str] = field(default_factory=dict[str, str])
     """The data set and the network of a figure, by title and row."""
 

@@ -9,21 +9,19 @@ from itertools import pairwise, product
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from certcal import bounds
 from certcal._base.checks import InputError
 from certcal.lab.plans.jobs import Job, JobContext
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
-from certcal.lab.plans.plan import OF_GROUP, Floor, PaperPlan
+from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Level, PaperPlan
 from certcal.lab.study import SYNTHETIC
 from certcal.metrics import ece
 
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
-Share = Annotated[float, Meta(gt=0, lt=1)]
-Count = Annotated[int, Meta(ge=1)]
 
 # Places of a curve, and draws of a bootstrap interval.
 PLACES = 256
@@ -49,11 +47,11 @@ class GapPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     methods: list[str] = field(default_factory=list[str])
     """Of :data:`METHODS`."""
     sizes: Annotated[list[Count], Floor(3)]
-    repetitions: Annotated[int, Meta(ge=1), Floor(2)] = 64
+    repetitions: Annotated[Count, Floor(2)] = 64
     samples: Count = 20_000_000
     """How many one job draws at most, unless one repetition has more."""
-    bandwidth: Share = 2.0**-6
-    delta: Share = 0.1
+    bandwidth: Level = 2.0**-6
+    delta: Level = 0.1
     bins: Count = 15
     claims: list[PrintedClaim] = field(default_factory=list[PrintedClaim])
 

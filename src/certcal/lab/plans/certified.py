@@ -9,24 +9,21 @@ from itertools import product
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 
 from certcal._base.checks import InputError
 from certcal.lab.plans.jobs import Job
 from certcal.lab.plans.networks import certify_job, sample_job, train_job
 from certcal.lab.plans.outcome import Outcome
-from certcal.lab.plans.plan import Floor, PaperPlan
+from certcal.lab.plans.plan import Count, Floor, Level, PaperPlan, Positive, Radius, Share, Whole
 from certcal.smoothing import CertificateName
-
-Share = Annotated[float, Meta(ge=0, le=1)]
-Positive = Annotated[float, Meta(gt=0)]
 
 
 class DataPart(Struct, frozen=True, forbid_unknown_fields=True):
     """Which data, and on how many of its inputs to train."""
 
     name: str
-    train: Annotated[int | None, Floor(500)] = None
+    train: Annotated[Count | None, Floor(500)] = None
 
 
 class NetworkPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,14 +32,14 @@ class NetworkPart(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     mean: float | list[float] | None = None
     std: float | list[float] | None = None
-    seed: int = 0
+    seed: Whole = 0
 
 
 class RecipePart(Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of :func:`certcal.lab.training.recipe`."""
 
     preset: str | None = None
-    epochs: Annotated[int, Meta(ge=1), Floor(1)] = 150
+    epochs: Annotated[Count, Floor(1)] = 150
     set: dict[str, Any] = {}
 
 
@@ -60,12 +57,12 @@ class BaselinePart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     row: str = "AT"
     method: str = "smoothadv"
     sigma: Positive
-    epsilon: float = 0.0
-    attack_steps: int = 1
-    draws: int = 1
+    epsilon: Radius = 0.0
+    attack_steps: Count = 1
+    draws: Count = 1
     checkpoint: str = ""
     run: str = ""
-    radii: list[float] = []
+    radii: list[Radius] = []
     """At which it was chosen to be fine-tuned; never, if there are none."""
 
     @property
@@ -80,7 +77,7 @@ class MethodPart(Struct, frozen=True, forbid_unknown_fields=True):
 
     row: str
     method: str
-    models: Annotated[int, Meta(ge=1), Floor(1)] = 16
+    models: Annotated[Count, Floor(1)] = 16
     """Of each baseline: that many points of the grid, at random if there are more."""
     grid: dict[str, list[float]] = {}
     """Hyperparameters that are tried; by default those of the recipe's preset."""
@@ -91,11 +88,11 @@ class MethodPart(Struct, frozen=True, forbid_unknown_fields=True):
 class SamplePart(Struct, frozen=True, forbid_unknown_fields=True):
     """Noise around the first ``images`` of every ``every``-th test input."""
 
-    images: Annotated[int, Meta(ge=1), Floor(20)]
-    n: Annotated[int, Meta(ge=1), Floor(200)]
-    every: int = 1
-    n0: int = 100
-    seed: int = 0
+    images: Annotated[Count, Floor(20)]
+    n: Annotated[Count, Floor(200)]
+    every: Count = 1
+    n0: Count = 100
+    seed: Whole = 0
 
 
 class CertifyPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,11 +101,11 @@ class CertifyPart(Struct, frozen=True, forbid_unknown_fields=True):
     confidence: CertificateName | list[CertificateName] = "cdf"
     """Kind of certificate, or several."""
     accounting: Literal["ledger", "published"] = "published"
-    alpha: Annotated[float, Meta(gt=0, lt=1)] = 0.001
-    bins: Annotated[int, Meta(ge=1)] = 15
+    alpha: Level = 0.001
+    bins: Count = 15
     solvers: list[Literal["admm", "admm-grid", "dece", "brier-confidences", "recalibrated"]] = []
-    steps: Annotated[int, Meta(ge=1), Floor(20)] = 3000
-    most: Annotated[int | None, Floor(200)] = None
+    steps: Annotated[Count, Floor(20)] = 3000
+    most: Annotated[Count | None, Floor(200)] = None
     """Number of certified samples that are looked at, the first ones."""
 
 
@@ -137,7 +134,7 @@ class CertifiedPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=
     methods: list[MethodPart] = field(default_factory=list[MethodPart])
     sample: SamplePart
     certify: CertifyPart
-    radii: list[float]
+    radii: list[Radius]
     within: Share = 0.03
     """How far below the highest certified accuracy a model may be to be compared."""
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from msgspec import Meta, field
+from msgspec import field
 
 from certcal.lab.plans.jobs import Job
 from certcal.lab.plans.outcome import Number, OurTable, Outcome
-from certcal.lab.plans.plan import PaperPlan
+from certcal.lab.plans.plan import Count, Level, PaperPlan, Share, Whole
 
 
 class FormulaPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields of a plan of this kind."""
 
     layout: Literal["trivial", "radius", "weights", "constants"] = "radius"
-    draws: list[int] = field(default_factory=list[int])
-    alpha: Annotated[float, Meta(gt=0, lt=1)] = 0.001
-    p: list[float] = field(default_factory=list[float])
+    draws: list[Count] = field(default_factory=list[int])
+    alpha: Level = 0.001
+    p: list[Share] = field(default_factory=list[float])
     preset: str = ""
     """Of the recipe whose constants are printed."""
-    epochs: int = 0
+    epochs: Whole = 0
 
 
 Settings = FormulaPlan

@@ -137,7 +137,7 @@ class JobContext:
 
     def check_given(self, jobs: Iterable[Job], needs: Mapping[str, str]) -> None:
         """Refuse folders that are not there, and data that jobs need and nobody brought, before any job begins."""
-        from certcal.data.opening import NAMED
+        from certcal.data.opening import NAMED, open_inputs
 
         folder = self.given.get("checkpoints", ".")
         if not Path(folder).is_dir():
@@ -150,7 +150,10 @@ class JobContext:
             self.table_file(*tables)
         for data in sorted({str(job.arguments["data"]) for job in waiting if "data" in job.arguments}):
             source = self.source_of(data)
-            if source in NAMED or ":" in source or Path(source).exists():
+            if source in NAMED:
+                open_inputs(source)  # which may not be installed
+                continue
+            if ":" in source or Path(source).exists():
                 continue
             if source != data:
                 raise InputError(f"{source}: there is no such file or folder", argument="data", remedy="check it")

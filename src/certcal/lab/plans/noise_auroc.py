@@ -9,11 +9,11 @@ import numpy as np
 from msgspec import Meta, Struct, field
 
 from certcal._base.checks import InputError
-from certcal.lab.plans.jobs import Job, JobContext
+from certcal.lab.plans.jobs import Job, JobContext, Passes
+from certcal.lab.plans.networks import facts_of
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
-from certcal.lab.plans.plan import OF_GROUP, Floor, PaperPlan
+from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Level, PaperPlan, Whole
 
-Bandwidth = Annotated[float, Meta(gt=0, lt=1)]
 PLAIN, AWARE = "cross entropy", "perturbed loss"
 
 
@@ -22,7 +22,7 @@ class TaskPart(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     data: str
-    positive: list[int]
+    positive: list[Whole]
     train: Annotated[int, Meta(ge=2), Floor(100)]
     test: Annotated[int, Meta(ge=2), Floor(100)]
 
@@ -32,14 +32,14 @@ class NoisePlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     tasks: list[TaskPart]
     network: str
-    epochs: Annotated[int, Meta(ge=1), Floor(1)]
+    epochs: Annotated[Count, Floor(1)]
     recipe: dict[str, Any] = field(default_factory=dict[str, Any])
     """Other arguments of :func:`certcal.lab.training.recipe`."""
-    bandwidths: Annotated[list[Bandwidth], Floor(2)]
-    chosen: Bandwidth
+    bandwidths: Annotated[list[Level], Floor(2)]
+    chosen: Level
     """The one that is said to cost little."""
-    repetitions: Annotated[int, Meta(ge=1), Floor(1)] = 64
-    draws: Annotated[int, Meta(ge=1), Floor(2)] = 20
+    repetitions: Annotated[Count, Floor(1)] = 64
+    draws: Annotated[Count, Floor(2)] = 20
     """Of the noise, for each network."""
 
     @property
@@ -56,16 +56,22 @@ def planned(plan: NoisePlan) -> Iterator[tuple[str, float | None, Job]]:
     how = {"network": plan.network, "recipe": {**plan.recipe, "epochs": plan.epochs}, "draws": plan.draws}
     for task in plan.tasks:
         own = {"data": task.data, "positive": task.positive, "train": task.train, "test": task.test}
+        shape, seen = facts_of(task.data).shape, plan.epochs * task.train
+        passes = Passes({"name": plan.network}, shape, 2, forward=task.test, backward=seen)
         for seed in range(plan.repetitions):
             for noise in (None, *plan.bandwidths):
                 looked_at = plan.bandwidths if noise is None else [noise]
                 arguments = {**own, **how, "noise": noise, "bandwidths": looked_at, "seed": seed}
                 told = f"{task.name}, {PLAIN if noise is None else f'{AWARE} {noise:g}'}, {seed}"
-                yield task.name, noise, Job("noise_auroc.train", told, arguments)
+                yield task.name, noise, Job("noise_auroc.train", told, arguments, passes=passes)
 
 
 def jobs(plan: NoisePlan) -> list[Job]:
     """A network for each task, repetition and loss."""
+    from certcal.lab.training import recipe
+
+    given: dict[str, Any] = {**plan.recipe, "epochs": plan.epochs}
+    recipe("standard", **given)  # what is wrong with it is said before any job
     return [job for _, _, job in planned(plan)]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
@@ -54,8 +54,17 @@ def number_text(value: Number, digits: int = 2) -> str:
 
 
 def signed_text(value: float | None, digits: int = 2) -> str:
-    """A difference with its sign."""
-    return MISSING if value is None else f"{value:+.{digits}f}".replace("-", "−")
+    """A difference with its sign; one that rounds to 0 has none.
+
+    Examples
+    --------
+    >>> signed_text(-0.0004, 3), signed_text(-0.0006, 3), signed_text(None)
+    ('0.000', '−0.001', '–')
+    """
+    if value is None:
+        return MISSING
+    text = f"{value:+.{digits}f}"
+    return (text if float(text) else text[1:]).replace("-", "−")
 
 
 def heading(column: str | float) -> str:
@@ -67,6 +76,32 @@ def _digits(digits: int | Sequence[int], columns: Sequence[str | float], column:
     """Decimals of a column by its head; of the first one where it is not there."""
     heads = [heading(each) for each in columns]
     return digits if isinstance(digits, int) else digits[heads.index(column) if column in heads else 0]
+
+
+@dataclass(frozen=True)
+class RowOrder:
+    """How rows compare with the printed ones: in how many columns the same is best, and how many pairs stand alike."""
+
+    best: int = 0
+    columns: int = 0
+    alike: int = 0
+    pairs: int = 0
+
+    def __add__(self, other: RowOrder) -> RowOrder:
+        both = zip(astuple(self), astuple(other), strict=True)
+        return RowOrder(*(mine + theirs for mine, theirs in both))
+
+    def __bool__(self) -> bool:
+        """Whether there is anything that compares."""
+        return self.columns > 0
+
+    @property
+    def sentence(self) -> str:
+        """In words, after "The"."""
+        return (
+            f"same row is best in {self.best} of {self.columns} columns, and {self.alike} of {self.pairs} pairs of "
+            "rows are in the printed order."
+        )
 
 
 @dataclass(frozen=True)
@@ -132,38 +167,33 @@ class ComparedTable:
         return found
 
     def pattern(self) -> list[str]:
-        """Whether the same rows are best, and in the same order, group by group: what compares across experiments."""
+        """What compares: printed rows that come out, or else whether rows stand in the printed order, by group."""
         if self.as_printed:
             return self._agreement()
-        said: list[str] = []
-        for group, rows in self.groups().items():
-            highest = [] if self.paper is None else self.paper.highest
-            printed, found = (list[list[float]](), list[list[float]]())
-            for column in self.columns():
-                sign = -1 if {group, column.partition(" ")[0]} & {*highest} else 1
-                both = [
-                    (sign * cell.paper, sign * cell.ours)
-                    for cell in (self.cell(row, column) for row in rows)
-                    if isinstance(cell.paper, float | int) and isinstance(cell.ours, float | int)
-                ]
-                if len(both) > 1:
-                    printed.append([paper for paper, _ in both])
-                    found.append([ours for _, ours in both])
-            if not printed:
-                continue
-            columns = list(zip(printed, found, strict=True))
-            best = sum(paper.index(min(paper)) == ours.index(min(ours)) for paper, ours in columns)
-            pairs = [
-                (paper[i] - paper[j]) * (ours[i] - ours[j]) > 0
-                for paper, ours in columns
-                for i, j in combinations(range(len(paper)), 2)
+        return [
+            f"{f'{group}: the' if group else 'The'} {found.sentence}" for group, found in self.orders().items() if found
+        ]
+
+    def orders(self) -> dict[str, RowOrder]:
+        """By group, whether the same rows are best, and in the same order: what compares across experiments."""
+        highest = {*([] if self.paper is None else self.paper.highest)}
+        return {group: self._order(rows, {group} & highest, highest) for group, rows in self.groups().items()}
+
+    def _order(self, rows: Sequence[str], all_highest: Collection[str], highest: Collection[str]) -> RowOrder:
+        order = RowOrder()
+        for column in self.columns():
+            sign = -1 if all_highest or column.partition(" ")[0] in highest else 1
+            both = [
+                (sign * cell.paper, sign * cell.ours)
+                for cell in (self.cell(row, column) for row in rows)
+                if isinstance(cell.paper, float | int) and isinstance(cell.ours, float | int)
             ]
-            name = f"{group}: the" if group else "The"
-            said.append(
-                f"{name} same row is best in {best} of {len(columns)} columns, and {sum(pairs)} of {len(pairs)} pairs "
-                "of rows are in the printed order."
-            )
-        return said
+            if len(both) > 1:
+                paper, ours = zip(*both, strict=True)
+                alike = [(p - q) * (x - y) > 0 for (p, x), (q, y) in combinations(both, 2)]
+                best = paper.index(min(paper)) == ours.index(min(ours))
+                order += RowOrder(best, 1, sum(alike), len(alike))
+        return order
 
     def _agreement(self) -> list[str]:
         """How many printed rows come out to the last printed digit."""

@@ -14,11 +14,11 @@ import numpy as np
 from msgspec import Meta, Struct, field
 
 from certcal._base.checks import InputError
-from certcal.lab.plans.certified import DataPart, NetworkPart, Positive, SamplePart
+from certcal.lab.plans.certified import DataPart, NetworkPart, SamplePart
 from certcal.lab.plans.jobs import Job, JobContext
 from certcal.lab.plans.networks import sample_job, train_job
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
-from certcal.lab.plans.plan import OF_GROUP, Floor, PaperPlan
+from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Level, PaperPlan, Positive, Radius, Share, Whole
 
 Curve: TypeAlias = tuple[Sequence[float], Sequence[float]]
 
@@ -31,7 +31,7 @@ class SharedRecipePart(Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of :func:`certcal.lab.training.recipe` that all rows share."""
 
     epochs: Annotated[int, Meta(ge=2), Floor(2)]
-    of: int
+    of: Count
     """Epochs as published, in which a row's ``begin`` is counted."""
     preset: str = ""
     set: dict[str, Any] = {}
@@ -47,7 +47,7 @@ class RowPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Instead of the plan's."""
     set: dict[str, Any] = {}
     """Other arguments of the recipe."""
-    sigmas: list[float] = []
+    sigmas: list[Positive] = []
     """Noise levels, if it does not have all of the plan's."""
     logs: list[str] = []
     """Where its log is in a folder of logs, or in a clone inside it: the first of these. {sigma} is the noise level."""
@@ -73,22 +73,22 @@ class RobustnessPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only
     network: NetworkPart
     recipe: SharedRecipePart
     rows: Annotated[list[RowPart], Floor(1)]
-    sigmas: Annotated[list[float], Meta(min_length=1), Floor(1)]
+    sigmas: Annotated[list[Positive], Meta(min_length=1), Floor(1)]
     grouped: bool = True
     """Whether rows are in groups by noise level."""
-    seeds: Annotated[list[int], Floor(1)] = field(default_factory=list[int])
+    seeds: Annotated[list[Whole], Floor(1)] = field(default_factory=list[int])
     sample: SamplePart
-    draws: int = 100_000
+    draws: Count = 100_000
     """Noise samples per input of the logs."""
-    alpha: Positive = 0.001
-    radii: list[float] = field(default_factory=list[float])
-    at: list[float] = field(default_factory=list[float])
+    alpha: Level = 0.001
+    radii: list[Radius] = field(default_factory=list[float])
+    at: list[Share] = field(default_factory=list[float])
     """The p at which P(p_A >= p) is printed."""
-    budgets: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
+    budgets: list[tuple[Count, Level]] = field(default_factory=list[tuple[int, float]])
     """Other numbers of noise samples and levels, at which certified accuracy is read off the distribution of p_A."""
     orders: Annotated[list[tuple[float, str, str]], Floor(1)] = field(default_factory=list[tuple[float, str, str]])
     """Noise level, and the names of a row that is better and of one that is worse."""
-    gradients: Annotated[int, Floor(20)] = 500
+    gradients: Annotated[Count, Floor(20)] = 500
     """Training inputs whose gradients are looked at."""
 
 

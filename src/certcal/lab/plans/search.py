@@ -10,14 +10,14 @@ from statistics import median
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from certcal._base.checks import InputError
 from certcal.lab.plans.certified import CertifiedPlan, planned_models
 from certcal.lab.plans.jobs import Job, JobContext
 from certcal.lab.plans.networks import named
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
-from certcal.lab.plans.plan import Floor
+from certcal.lab.plans.plan import Count, Floor, Radius, Whole
 
 _BATCH = 16  # trials of ADMM that advance together
 _KEPT = 300  # steps of a convergence that are kept
@@ -27,7 +27,7 @@ _STEPWISE = ("lagrangian", "constraints", "assignment")  # layouts of one radius
 class TrialsPart(Struct, frozen=True, forbid_unknown_fields=True):
     """Random trials of one method: how many, numbers between two ends (on a log scale), and words among some."""
 
-    trials: Annotated[int, Meta(ge=1), Floor(2)]
+    trials: Annotated[Count, Floor(2)]
     between: dict[str, tuple[float, float]] = {}
     among: dict[str, list[Any]] = {}
 
@@ -37,8 +37,8 @@ class SearchPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     admm: TrialsPart
     dece: TrialsPart
-    steps: Annotated[int, Meta(ge=1), Floor(20)] = 3000
-    seed: int = 0
+    steps: Annotated[Count, Floor(20)] = 3000
+    seed: Whole = 0
 
 
 SearchLayout = Literal["starts", "largest", "one setting", "ablation", "lagrangian", "constraints", "assignment"]
@@ -49,7 +49,7 @@ class SearchPlan(CertifiedPlan, frozen=True, forbid_unknown_fields=True, kw_only
 
     layout: SearchLayout = "largest"  # pyright: ignore[reportIncompatibleVariableOverride]
     search: SearchPart | None = None
-    radius: float | None = None
+    radius: Radius | None = None
     """Of the one run of ADMM whose steps are drawn."""
 
 

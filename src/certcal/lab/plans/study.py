@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from certcal._base.checks import InputError
 from certcal.lab.plans.jobs import Job, JobContext
 from certcal.lab.plans.outcome import Number, OurTable, Outcome
-from certcal.lab.plans.plan import OF_GROUP, Floor, PaperPlan
+from certcal.lab.plans.plan import OF_GROUP, Count, Floor, PaperPlan, Whole
 
 _TABLE = "table.parquet"
 _MOST_BYTES = 1 << 26
@@ -27,8 +27,8 @@ class SubsetPart(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str = "table"
     """Of the table of these models."""
-    most: int = 0
-    least: int = 0
+    most: Whole = 0
+    least: Whole = 0
     models: str = ""
     """Only models with such names: a pattern such as "*-focal"."""
 
@@ -50,13 +50,13 @@ class StudyPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True
     subsets: list[SubsetPart] = field(default_factory=list[SubsetPart])
     names: dict[str, str] = field(default_factory=dict[str, str])
     """Under which names objectives and methods of a search are printed."""
-    question: int = 0
+    question: Whole = 0
     """Of the review, counted from 1."""
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     """Other arguments of the review or search."""
-    resamples: Annotated[int, Floor(20)] = 200
-    budget: Annotated[int, Floor(3)] = 100
-    repeats: Annotated[int, Floor(2)] = 20
+    resamples: Annotated[Count, Floor(20)] = 200
+    budget: Annotated[Count, Floor(3)] = 100
+    repeats: Annotated[Count, Floor(2)] = 20
 
 
 Settings = StudyPlan

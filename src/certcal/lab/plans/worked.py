@@ -11,17 +11,17 @@ from msgspec import Struct, field
 from certcal.lab.plans import MODULES
 from certcal.lab.plans.jobs import Job, all_jobs
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
-from certcal.lab.plans.plan import PaperPlan, open_plan
+from certcal.lab.plans.plan import Count, PaperPlan, Share, Whole, open_plan
 
 
 class ExamplePart(Struct, frozen=True, forbid_unknown_fields=True):
     """Intervals of confidences, their correctness, one choice of confidences in each bin, and the number of bins."""
 
-    lower: list[float]
-    upper: list[float]
-    correct: list[int]
-    confidence: list[list[float]]
-    bins: int
+    lower: list[Share]
+    upper: list[Share]
+    correct: list[Whole]
+    confidence: list[list[Share]]
+    bins: Count
 
 
 class BudgetPart(Struct, frozen=True, forbid_unknown_fields=True):

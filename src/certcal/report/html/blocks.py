@@ -321,6 +321,10 @@ def _slider(choice: Choice, said: Sequence[str]) -> Raw:
     )
 
 
+# Between several numbers in one cell.
+_BETWEEN = " / "
+
+
 def _cell(column: Column, cell: Cell, scope: str | None) -> Raw:
     if isinstance(cell, Picture):
         content: Child = image(cell.pixels, cell.text, size=64)
@@ -329,6 +333,12 @@ def _cell(column: Column, cell: Cell, scope: str | None) -> Raw:
     else:
         text = column.text(cell)
         content = as_markup(text, 400) if isinstance(cell, str | HasText) else text
+        if column.is_number and _BETWEEN in text:  # on a phone they stand below each other
+            *parts, last = text.split(_BETWEEN)
+            wholes = [
+                element("span", as_markup(each, 400), class_="whole") for each in (*(f"{p} /" for p in parts), last)
+            ]
+            content = join(*(join(" ", each) for each in wholes))
     kind = "number" if column.is_number else None
     heads = scope is not None and cell != ""
     return element("th" if heads else "td", content, scope=scope if heads else None, class_=kind)
