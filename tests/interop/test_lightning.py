@@ -55,8 +55,9 @@ def predictions(data, weights=None):
     layer = linear()
     if weights is not None:
         layer.load_state_dict(weights)
-    with torch.no_grad():
-        return Predictions.from_logits(layer(data[0]).numpy(), data[1].numpy())
+    with torch.no_grad():  # in the batches of the loader: products of other sizes round otherwise on some machines
+        logits = torch.cat([layer(inputs) for inputs, _ in loader(data)])
+    return Predictions.from_logits(logits.numpy(), data[1].numpy())
 
 
 def ece(data, weights=None, **options):
