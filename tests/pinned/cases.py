@@ -72,7 +72,8 @@ CASES = (
     Case("certify-groups", "certify radii.csv --radius-column radius --by site", ("json", "csv")),
     Case("certify-failing", "certify failing.csv"),
     Case("certify-alpha", "certify one-radius.csv --alpha 0.01 --delta 0.1 --bins 5 --closed right"),
-    Case("certify-rivals", "certify one-radius.csv --bins 5 --compare", ("json",), rtol=TORCH),
+    # Searches, which on another machine stop a little elsewhere.
+    Case("certify-rivals", "certify one-radius.csv --bins 5 --compare", ("json",), rtol=1e-4),
     # Runs.
     Case("certify-run", "certify run --radius 0,0.1,0.3 -o {out}/intervals.parquet"),
     *(
