@@ -14,14 +14,7 @@ from certcal.bounds._perturb import BandwidthChoice, choose_bandwidth, perturb
 from certcal.bounds._planner import Plan, PlannedSize, plan
 from certcal.bounds._smooth import nadaraya_watson, smooth
 from certcal.bounds._surrogate import surrogate
-from certcal.bounds.concentration import (
-    Limits,
-    betting,
-    clopper_pearson,
-    dkw_width,
-    empirical_bernstein,
-    hoeffding,
-)
+from certcal.bounds.concentration import Limits, betting, clopper_pearson, dkw_width, empirical_bernstein, hoeffding
 
 __all__ = [
     "BandwidthChoice",

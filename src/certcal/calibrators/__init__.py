@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from certcal.calibrators._affine import (
-    MatrixScaling,
-    StructuredMatrixScaling,
-    StructuredVectorScaling,
-    VectorScaling,
-)
+from certcal.calibrators._affine import MatrixScaling, StructuredMatrixScaling, StructuredVectorScaling, VectorScaling
 from certcal.calibrators._base import Calibrator, ConfidenceMap, NotFittedError, OutcomeMap, describe
 from certcal.calibrators._binned import EqualMassBinning, HistogramBinning
 from certcal.calibrators._certified import METHODS as CERTIFIED_METHODS
@@ -28,13 +23,7 @@ from certcal.calibrators._logistic import NEAREST, BetaCalibration, PlattScaling
 from certcal.calibrators._multiclass import OneVsRest, TopLabel
 from certcal.calibrators._perturbed import PerturbedModel, PerturbedScores
 from certcal.calibrators._predictions import METHODS as PREDICTION_METHODS
-from certcal.calibrators._predictions import (
-    fit_predictions,
-    mapped,
-    named_calibrator,
-    recalibrated,
-    takes_scores,
-)
+from certcal.calibrators._predictions import fit_predictions, mapped, named_calibrator, recalibrated, takes_scores
 from certcal.calibrators._protocols import ConfidenceCalibrator, IntervalCalibrator, ScoreCalibrator
 from certcal.calibrators._real_scores import RealScores
 from certcal.calibrators._samples import CertifiedSamples, split_positions

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, choice, shortened
-from certcal.calibrators._affine import (
-    MatrixScaling,
-    StructuredMatrixScaling,
-    StructuredVectorScaling,
-    VectorScaling,
-)
+from certcal.calibrators._affine import MatrixScaling, StructuredMatrixScaling, StructuredVectorScaling, VectorScaling
 from certcal.calibrators._binned import EqualMassBinning, HistogramBinning
 from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._logistic import BetaCalibration, PlattScaling

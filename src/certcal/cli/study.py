@@ -78,14 +78,7 @@ def measure(source: str, output: Output, **options: Any) -> None:
     columns = pop_columns(options, _ROLES)
     (out,) = output.files
     try:
-        found = verbs.measure(
-            source,
-            out=out,
-            columns=columns,
-            engine=place,
-            force=output.force,
-            **options,
-        )
+        found = verbs.measure(source, out=out, columns=columns, engine=place, force=output.force, **options)
     except PartsMissingError as error:
         tell(str(error))
         return

@@ -5,14 +5,7 @@ for.
 """
 
 from certcal._base.parts import PartsMissingError
-from certcal.data.bundled import (
-    Embedded,
-    EmbeddedNetwork,
-    digits_images,
-    embedded,
-    embedded_network,
-    example,
-)
+from certcal.data.bundled import Embedded, EmbeddedNetwork, digits_images, embedded, embedded_network, example
 from certcal.data.columns import (
     METADATA,
     NOISE_NAMES,

@@ -117,9 +117,7 @@ class _ColumnRead:
             cells.refuse(None, f"holds values of type {kind}", "name a column of numbers or text")
         table = [self._number_or_word(value) for value in values]
         if len(self.words) > MAX_GROUPS:
-            raise InputError(
-                f"column {self.name!r} has more than {MAX_GROUPS} distinct values; choose another column",
-            )
+            raise InputError(f"column {self.name!r} has more than {MAX_GROUPS} distinct values; choose another column")
         numbers = np.array([number for number, _ in table], np.float64)[positions]
         return numbers, np.array([word for _, word in table], np.int64)[positions]
 

@@ -328,19 +328,10 @@ class PredictionVerb(Protocol[P, Answer_co]):
     @overload
     def __call__(self, estimator: Estimator, X: Any, y: Values, *args: P.args, **more: P.kwargs) -> Answer_co: ...
     @overload
-    def __call__(
-        self,
-        model: ModelLike,
-        data: DataLike,
-        /,
-        *args: P.args,
-        **more: P.kwargs,
-    ) -> Answer_co: ...
+    def __call__(self, model: ModelLike, data: DataLike, /, *args: P.args, **more: P.kwargs) -> Answer_co: ...
 
 
-def about_predictions(
-    verb: Callable[Concatenate[PredictionSource, P], Answer],
-) -> PredictionVerb[P, Answer]:
+def about_predictions(verb: Callable[Concatenate[PredictionSource, P], Answer]) -> PredictionVerb[P, Answer]:
     """Let a verb take predictions from any source by position; it receives them as one :class:`PredictionSource`."""
     about = inspect.signature(verb)
     first, *others = about.parameters.values()

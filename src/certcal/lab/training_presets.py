@@ -286,14 +286,8 @@ PRESETS: list[Preset] = [
         *("jeong-2021-smoothmix", "mnist", "smoothmix", _THREE, _CODE, _CHUNKS, _MNIST, _SMOOTHMIX_CIFAR),
         {"smoothmix/EXPERIMENTS.MD: SmoothMix (MNIST)": {"draws": 4, "attack_steps": _by(2, 4, 8), "step": 1.0}},
     ),
-    _paper(
-        *("jeong-2021-smoothmix", "cifar-10", "smoothmix", _THREE, _CODE, _CIFAR, _CHUNKS, _LONG),
-        _SMOOTHMIX_CIFAR,
-    ),
-    _paper(
-        *("jeong-2023-catrs", "cifar-10 cifar-100", "gaussian", _THREE, _CODE, _CIFAR, _CHUNKS, _LONG),
-        _ONE_DRAW,
-    ),
+    _paper(*("jeong-2021-smoothmix", "cifar-10", "smoothmix", _THREE, _CODE, _CIFAR, _CHUNKS, _LONG), _SMOOTHMIX_CIFAR),
+    _paper(*("jeong-2023-catrs", "cifar-10 cifar-100", "gaussian", _THREE, _CODE, _CIFAR, _CHUNKS, _LONG), _ONE_DRAW),
     *_catrs_table("jeong-2023-catrs", "cifar-10 cifar-100"),
     _paper(
         *("jeong-2023-catrs", "mnist", "cat-rs", (0.25,), _CODE, _CHUNKS, _LONG, _CATRS),
@@ -303,10 +297,7 @@ PRESETS: list[Preset] = [
         *("jeong-2023-catrs", "mnist fashion-mnist", "gaussian", (0.25,), _CODE, _CHUNKS, _LONG, _ONE_DRAW),
         {"smoothing-catrs/EXPERIMENTS.MD: MNIST": {"learning_rate": 0.01}},
     ),
-    _paper(
-        *("jeong-2023-catrs", "imagenet", "cat-rs", (1.0,), _CODE, _IMAGENET, _CHUNKS, _CATRS),
-        _CATRS_IMAGENET,
-    ),
+    _paper(*("jeong-2023-catrs", "imagenet", "cat-rs", (1.0,), _CODE, _IMAGENET, _CHUNKS, _CATRS), _CATRS_IMAGENET),
     _paper("jeong-2023-catrs", "imagenet", "gaussian", (0.25,), _CODE, _IMAGENET, _SHORT, _ONE_DRAW),
     *_emde(),
     _paper("sun-2025", "cifar-10", "acr", _THREE, _CODE, _CIFAR, _SUN_CODE, _TABLE_6, _STEEP),

@@ -61,12 +61,7 @@ from certcal.metrics import Measurements
 from certcal.predictions import Predictions
 from certcal.result import Answer, Result
 from certcal.smoothing import CertificateName
-from certcal.verbs.certified_samples import (
-    ROLES,
-    CertifyingSettings,
-    SampleSource,
-    source_of,
-)
+from certcal.verbs.certified_samples import ROLES, CertifyingSettings, SampleSource, source_of
 from certcal.verbs.changes import ChangeComparison, answers
 from certcal.verbs.map_answer import map_answer
 from certcal.verbs.measure import BRACKETS
@@ -296,9 +291,7 @@ class RecalibrateVerb(Protocol[P]):
     ) -> PredictionRecalibration: ...
 
 
-def _with_signature_of(
-    verb: Callable[Concatenate[PredictionSource, P], Recalibration],
-) -> RecalibrateVerb[P]:
+def _with_signature_of(verb: Callable[Concatenate[PredictionSource, P], Recalibration]) -> RecalibrateVerb[P]:
     return cast("Any", about_predictions(verb))
 
 

@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 
 from certcal._base.checks import InputError, choice, positive, whole_number
-from certcal.lab.baselines._problem import (
-    STARTS,
-    Baseline,
-    check_problem,
-    check_steps,
-    plain_error,
-    require_torch,
-)
+from certcal.lab.baselines._problem import STARTS, Baseline, check_problem, check_steps, plain_error, require_torch
 
 ASSIGNMENTS = ("uniform", "zeros", "ones", "valid")
 

@@ -87,12 +87,7 @@ def _page_content(report: Report, missing: str) -> Raw:
     contents = [(address, as_markup(each.title)) for address, each in zip(addresses, sections, strict=True)]
     contents += [("appendix", "Appendix")] * bool(appendix) + [("reproducibility", "Reproducibility")]
     return join(
-        element(
-            "header",
-            element("h1", as_markup(report.title)),
-            _about_line(report),
-            class_="page-header",
-        ),
+        element("header", element("h1", as_markup(report.title)), _about_line(report), class_="page-header"),
         element(
             "main",
             element("section", _summary(report, writer), id="headline", aria_label="Summary"),

@@ -17,19 +17,7 @@ from certcal._base.signature import check_arguments
 from certcal._base.text import capital, counted
 from certcal.claims import Estimate
 from certcal.report.charts import Chart, curves
-from certcal.report.document import (
-    Block,
-    Blocks,
-    Claim,
-    Column,
-    Facts,
-    Figures,
-    Report,
-    Section,
-    Table,
-    Text,
-    flat,
-)
+from certcal.report.document import Block, Blocks, Claim, Column, Facts, Figures, Report, Section, Table, Text, flat
 from certcal.report.provenance import Provenance
 from certcal.result import Command, Curves, Result
 from certcal.verdict import Judgement, read_requirements

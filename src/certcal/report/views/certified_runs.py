@@ -13,18 +13,7 @@ from certcal._base.text import capital, counted
 from certcal.claims import Ledger, round_outward, short_text
 from certcal.data.units import described
 from certcal.report.charts import Chart, curves
-from certcal.report.document import (
-    NOTHING,
-    Block,
-    Column,
-    Details,
-    Facts,
-    Figures,
-    Picture,
-    Table,
-    Text,
-    frames_of,
-)
+from certcal.report.document import NOTHING, Block, Column, Details, Facts, Figures, Picture, Table, Text, frames_of
 from certcal.report.p_a import P_A, PaLine, p_a_chart, share_text
 from certcal.report.views.worst_case import widths_chart
 
