@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, ClassVar, cast
@@ -30,6 +30,8 @@ def plain(value: Any) -> Any:
         return {key: plain(entry) for key, entry in cast("Mapping[str, Any]", value).items()}
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, tuple | list):

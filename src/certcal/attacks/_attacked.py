@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, whole_number
+from certcal._base.json import PlainValues
 from certcal._base.rounding import round_outward, short_text
 from certcal.attacks._protocol import AttackMethod
 from certcal.attacks.ball import Ball
@@ -26,7 +27,11 @@ BINS = 15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Attacked:
+class Attacked(
+    PlainValues,
+    kind="attacked",
+    keys="name n=labels.size settings clean_accuracy accuracy labels_changed=changed moved largest_length sentence",
+):
     """Perturbed inputs, and what the model predicts before and after.
 
     Every number after the attack is a *lower* bound on the worst case: it was reached, and another attack may reach
@@ -142,20 +147,10 @@ class Attacked:
             f"{reached} is reachable, the worst case may be larger."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, without the arrays."""
-        return {
-            "type": "attacked",
-            "name": self.name,
-            "n": len(self.labels),
-            "settings": dict(self.settings),
-            "clean_accuracy": self.clean_accuracy,
-            "accuracy": self.accuracy,
-            "labels_changed": self.changed,
-            "moved": self.moved,
-            "largest_length": float(self.lengths.max()),
-            "sentence": self.sentence,
-        }
+    @property
+    def largest_length(self) -> float:
+        """The largest distance of a perturbed input from the clean one."""
+        return float(self.lengths.max())
 
     def __repr__(self) -> str:
         return (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from certcal._base.checks import InputError
+from certcal._base.json import PlainValues
 from certcal._base.text import capital, counted
 from certcal.claims import Bound, Certificate, in_full
 from certcal.data import IntervalOrigin, intervals_as_parquet
@@ -45,7 +46,7 @@ _OUTSIDE = "what confidences outside their intervals do, and samples that are dr
 
 
 @dataclass(frozen=True)
-class ComparedMethod:
+class ComparedMethod(PlainValues, keys="method=name value text side seconds sentence"):
     """What one way of finding the worst calibration error found, and how long it took."""
 
     name: str
@@ -66,11 +67,10 @@ class ComparedMethod:
             return f"no confidences inside the given intervals have a calibration error above {self.text}."
         return f"some confidences inside the given intervals have a calibration error of at least {self.text}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        side = "upper" if self.is_exact else "lower"
-        document = {"method": self.name, "value": self.value, "text": self.text, "side": side}
-        return {**document, "seconds": self.seconds, "sentence": self.sentence}
+    @property
+    def side(self) -> str:
+        """On which side of the worst case the value lies."""
+        return "upper" if self.is_exact else "lower"
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,7 @@ class VerifiedAt(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Verification(Result):
+class Verification(Result, keys="source n=correct.size **about box assumptions conventions alpha results=lines"):
     """Intervals of a model's scores over a perturbation set, without noise, and what they certify.
 
     What is claimed at each multiple: whatever becomes of the inputs inside their boxes, all at once, the model's own
@@ -149,6 +149,7 @@ class Verification(Result):
 
     view: ClassVar[str] = "certcal.report.views.verification"
     forms: ClassVar[Sequence[str]] = (*Result.forms, INTERVALS)
+    alpha: ClassVar[float] = 0.0  # no interval can fail
 
     source: str
     about: Mapping[str, Any]
@@ -236,20 +237,10 @@ class Verification(Result):
             found.append(Candidate(line.reached, ("reached", "reached_ece"), None, where))
         return found
 
-    def contents(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "source": self.source,
-            "n": len(self),
-            **self.about,
-            "box": self.box.to_dict(),
-            "assumptions": list(self.assumptions),
-            "conventions": {
-                each: getattr(self.settings, each) for each in ("effort", "attack", "bins", "closed", "delta")
-            },
-            "alpha": 0.0,
-            "results": [line.to_dict() for line in self.lines],
-        }
+    @property
+    def conventions(self) -> Mapping[str, Any]:
+        """How the numbers were computed."""
+        return {each: getattr(self.settings, each) for each in ("effort", "attack", "bins", "closed", "delta")}
 
     def intervals(self) -> dict[str, NDArray[Any]]:
         """The table of intervals by column, as :func:`certcal.certify` reads it: a row per sample and multiple."""

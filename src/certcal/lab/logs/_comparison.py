@@ -328,7 +328,7 @@ def _repeat_rows(several: RepeatedRuns) -> Iterator[dict[str, Any]]:
     about = {"family": several.family, "sigma": several.sigma, "samples": "all"}
     deviation = several.average.deviation
     yield {**about, "quantity": "standard_deviation_of_average_certified_radius", "value": deviation}
-    for radius, spread in zip(several.runs[0].curve.at, several.accuracies, strict=True):
+    for radius, spread in zip(several.at, several.accuracies, strict=True):
         quantity = "standard_deviation_of_certified_accuracy"
         yield {**about, "quantity": quantity, "radius": radius, "value": spread.deviation}
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from certcal._base.checks import InputError
+from certcal._base.json import PlainValues
 from certcal.smoothing.robustness.votes import NamedLog, as_record
 
 if TYPE_CHECKING:
@@ -39,7 +40,12 @@ class Spread(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RepeatedRuns:
+class RepeatedRuns(
+    PlainValues,
+    kind="repeated runs",
+    keys="family sigma runs=names at average_certified_radius=average certified_accuracy=accuracies "
+    "certified_as_printed=printed",
+):
     """The runs of one method at one noise level, each on its own.
 
     What spreads is everything that differs between the runs: seeds of training and of the noise. The samples are the
@@ -76,18 +82,15 @@ class RepeatedRuns:
         """Certified accuracy by the radii as a log prints them, as published tables have it."""
         return tuple(Spread.of(values) for values in zip(*(run.printed.values for run in self.runs), strict=True))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "type": "repeated runs",
-            "family": self.family,
-            "sigma": self.sigma,
-            "runs": [run.name for run in self.runs],
-            "at": list(self.runs[0].curve.at),
-            "average_certified_radius": self.average._asdict(),
-            "certified_accuracy": [each._asdict() for each in self.accuracies],
-            "certified_as_printed": [each._asdict() for each in self.printed],
-        }
+    @property
+    def at(self) -> tuple[float, ...]:
+        """Radii."""
+        return self.runs[0].curve.at
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the runs."""
+        return tuple(run.name for run in self.runs)
 
 
 def pool_runs(sources: Sequence[Any], name: str) -> Any:

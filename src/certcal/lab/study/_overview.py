@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
 
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError
+from certcal._base.json import plain
 from certcal._base.text import counted
 from certcal.lab.study._table import OK, MeasuredColumn, StudyTable
 from certcal.result import Result
@@ -88,7 +89,7 @@ class StudyOverview(Result):
                 "models": len(table.models),
                 "measurements": len(table.measurements),
                 "given": table.given,
-                "datasets": [asdict(each) for each in self.medians],
+                "datasets": plain(self.medians),
                 "failures": failures,
                 "notes": list(self.notes),
             }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -60,7 +60,7 @@ class SearchRow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StudySearch(Result):
+class StudySearch(Result, kind="study_search", keys="source settings rows best=oracle notes"):
     """Searches side by side, in the layout of Tao et al.'s (2024) Table 1.
 
     Examples
@@ -103,17 +103,6 @@ class StudySearch(Result):
     def claims(self) -> Sequence[SearchRow]:
         """What each method found for each objective: estimates over searches, each with its sentence."""
         return self.rows
-
-    def contents(self) -> dict[str, Any]:
-        """Plain values for JSON; numbers that do not exist are NaN."""
-        return {
-            "type": "study_search",
-            "source": self.source,
-            "settings": dict(self.settings),
-            "rows": [asdict(row) for row in self.rows],
-            "best": [asdict(row) for row in self.oracle],
-            "notes": list(self.notes),
-        }
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per objective and method with all digits, the best that exists at the end."""
