@@ -34,7 +34,7 @@ class Shared:
 
     number: int | None = None
 
-    def placed(self, number: int) -> Shared:
+    def on_next_device(self, number: int) -> Shared:
         return Shared(number)
 
     def prepare(self) -> None:

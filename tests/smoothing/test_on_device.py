@@ -12,7 +12,7 @@ import pytest
 
 import certcal
 from certcal import InputError
-from certcal.engines import RayCluster
+from certcal.engines import RayCluster, task_of_worker
 from certcal.models.devices import DeviceMemoryWarning
 from certcal.smoothing import Run
 from tests.accelerator import NAME, accelerator
@@ -86,7 +86,7 @@ class TwoWorkers:
     remote = shares_files = True
 
     def run(self, task: Any, pieces: Iterable[Any]) -> Generator[Any]:
-        workers = [pickle.loads(pickle.dumps(task.on_next_device(number))) for number in range(2)]
+        workers = [pickle.loads(pickle.dumps(task_of_worker(task, number))) for number in range(2)]
         for worker in workers:
             worker.prepare()
         for number, piece in enumerate(pieces):

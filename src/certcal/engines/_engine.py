@@ -24,8 +24,8 @@ class Task(Protocol[PieceIn, ResultOut]):
     For an engine whose ``remote`` is true, the task, its pieces and its results are sent between processes; arrays in
     them may arrive read-only.
 
-    A task may have a method ``placed(number)``: the task for the worker of that number, 0, 1, …, on this machine, so
-    that workers share what there are several of.
+    A task may have a method ``on_next_device(number)``: the task for the worker of that number, 0, 1, …, on this
+    machine, so that workers share what there are several of.
     """
 
     def prepare(self) -> None:
@@ -35,6 +35,11 @@ class Task(Protocol[PieceIn, ResultOut]):
     def __call__(self, piece: PieceIn, /) -> ResultOut:
         """The result of a piece; the same wherever and whenever it is computed."""
         ...
+
+
+def task_of_worker(task: Any, number: int) -> Any:
+    """The task for one of several workers on this machine."""
+    return task.on_next_device(number) if hasattr(task, "on_next_device") else task
 
 
 class Engine(Protocol):

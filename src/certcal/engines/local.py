@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from certcal._base.checks import InputError, whole_number
-from certcal.engines._engine import EngineError, Piece, Result, Task
+from certcal.engines._engine import EngineError, Piece, Result, Task, task_of_worker
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -116,7 +116,7 @@ class Worker:
         with _one_thread():
             self.process.start()
         theirs.close()
-        self.send(task.placed(place) if hasattr(task, "placed") else task)
+        self.send(task_of_worker(task, place))
 
     def send(self, message: Any) -> None:
         """Hand something over. If the worker is dead, its next answer says so."""
