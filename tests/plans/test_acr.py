@@ -10,7 +10,9 @@ import pytest
 
 import certcal
 from certcal import InputError
+from certcal.lab.plans.jobs import Job, JobContext
 from certcal.lab.plans.plan import open_plan, plan_names
+from certcal.lab.plans.robustness import planned_networks
 from certcal.smoothing.robustness import vote_radii
 
 TINY: dict[str, Any] = {"data.name": "digits", "network.name": "mlp"}
@@ -132,7 +134,33 @@ def test_plans_that_call_a_network_differently_train_it_once(out: Path) -> None:
 )
 def test_a_whole_plan_trains_as_many_networks_as_the_table_has_rows(name: str, networks: int) -> None:
     found = certcal.reproduce(name, dry_run=True, probe=0)
-    assert {each.work: each.jobs for each in found.cost} == dict.fromkeys(("train", "sample", "measure"), networks)
+    jobs = {each.work: each.jobs for each in found.cost}
+    # CAT-RS learns the votes of one more network, which is a row of ImageNet's table; its judges are such rows.
+    votes = jobs.pop("count_votes", 0)
+    assert votes == (name in ("acr-table3", "acr-table4"))
+    more = {"train": networks + (votes if name == "acr-table3" else 0)}
+    assert jobs == dict.fromkeys(("train", "sample", "measure"), networks) | more
+
+
+# Networks as small as these are right about few classes, whose samples are then all that is kept.
+@pytest.mark.filterwarnings("ignore:class.* no sample left")
+def test_plans_for_imagenet_train_what_judges_and_what_votes_first(out: Path) -> None:
+    """On digits: the recipes of ImageNet, in which a Gaussian network judges for ACR's own method and for CAT-RS."""
+    rows = {row["name"]: row for row in open_plan("acr-table4").to_plain()["rows"]}
+    trained: dict[str, Job] = {}
+    for name in ("Gaussian", "CAT-RS", "Ours"):
+        changes = {**TINY, "sigmas": [1.0], "sample.every": 1, "rows": [rows[name]]}
+        found = certcal.reproduce("acr-table4", changes=changes, scale=1e-6, out=out, device="cpu")
+        assert (found.done, found.failures) == (found.jobs, ())
+        (network,) = planned_networks(open_plan("acr-table4", changes, scale=1e-6))
+        assert network.trained is not None
+        trained[name] = network.trained
+    assert trained["Ours"].arguments["judge"] == trained["Gaussian"].fingerprint
+    assert trained["CAT-RS"].arguments["recipe"]["own"]["confidence"] == "soft"
+    context, votes = JobContext(out / "jobs"), trained["CAT-RS"].arguments["soft"]
+    shares = np.load(context.folder_of(votes) / context.result_of(votes)["file"])
+    assert shares.shape[1] == 10
+    assert np.allclose(shares.sum(1), 1)
 
 
 def test_formulas_give_the_printed_numbers(out: Path) -> None:

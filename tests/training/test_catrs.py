@@ -22,6 +22,7 @@ from certcal.lab.training._catrs import (
     divergence,
     restore_moments,
 )
+from certcal.lab.training.acr import class_votes
 from certcal.lab.training.parts import parts_of
 from tests.training.digits import Stopped, data, held_out, network, same_weights, small, stop_at
 from tests.training.views import finite_slopes, slopes
@@ -268,6 +269,60 @@ def test_soft_labels_are_shares_of_votes_under_noise():
         assert np.abs(votes.numpy() - found[sample]).max() < 0.06  # four standard deviations of the difference
     with pytest.raises(InputError, match="draws is 0; pass a whole number of noise samples"):
         soft_labels(judge, some, draws=0)
+
+
+def test_soft_labels_go_on_where_they_were_interrupted(tmp_path, monkeypatch):
+    some, judge, counted = data(30), network(3), []
+    how = {"sigma": 0.4, "draws": 50, "device": "cpu"}
+    monkeypatch.setattr("certcal.lab.training.prepare._PIECE_VOTES", 50 * 8)
+    whole = soft_labels(judge, some, **how)
+
+    def votes(target, rows, samples, *others):
+        if len(counted) == 2:
+            raise KeyboardInterrupt
+        counted.append(samples)
+        return class_votes(target, rows, samples, *others)
+
+    monkeypatch.setattr("certcal.lab.training.prepare.class_votes", votes)
+    with pytest.raises(KeyboardInterrupt):
+        soft_labels(judge, some, out=tmp_path / "votes", **how)
+    counted[:] = [0]
+    with pytest.raises(KeyboardInterrupt):
+        soft_labels(judge, some, out=tmp_path / "votes", **how)
+    monkeypatch.setattr("certcal.lab.training.prepare.class_votes", class_votes)
+    assert counted == [0, 8]
+    assert len(list((tmp_path / "votes").glob("*.npz"))) == 3
+    assert np.array_equal(soft_labels(judge, some, out=tmp_path / "votes", **how), whole)
+    for other in ({"sigma": 0.5}, {"draws": 60}, {"seed": 1}):
+        with pytest.raises(InputError, match=f"it was begun with {next(iter(other))} = "):
+            soft_labels(judge, some, out=tmp_path / "votes", **{**how, **other})
+    with pytest.raises(InputError, match="it was begun with model = "):
+        soft_labels(network(4), some, out=tmp_path / "votes", **how)
+
+
+def test_of_imagenet_the_number_of_draws_comes_from_the_soft_labels():
+    """K has the binomial distribution of the soft label's probability of the label, however wrong the network is."""
+    every = torch.log_softmax(random(4, 2000, 3, seed=5), 2)
+    labels = torch.zeros(2000, dtype=torch.int64)
+    soft = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64).expand(2000, 3)
+    kept = confident_draws(every, labels, torch.Generator().manual_seed(1), soft)
+    expected = [sum(math.comb(4, k) * 0.7**k * 0.3 ** (4 - k) for k in own) for own in ((0, 1), (2,), (3,), (4,))]
+    found = [float((kept == k).double().mean()) for k in (1, 2, 3, 4)]
+    assert np.abs(np.subtract(found, expected)).max() < 0.05  # over four standard deviations
+    own = view(WEIGHTS, NoisyInputs(torch.log_softmax(random(8, 3, seed=4), 1), None))
+    assert not torch.equal(CatRs()(own).loss, CatRs(confidence="soft")(view(WEIGHTS, own.search_result)).loss)
+
+
+def test_epsilon_is_twice_as_large_from_an_epoch_on():
+    def reach(search, epoch):
+        found = seek(search, replace(NOW, epoch=epoch))
+        return (found.noisy - INPUTS - NOISE).flatten(2).norm(dim=2).max()
+
+    late = WorseNoise(0.25, 1, double_from=3)
+    assert reach(late, 2) == reach(WorseNoise(0.25, 1), 2) <= NOW.epsilon
+    assert NOW.epsilon < reach(late, 3) <= 2 * NOW.epsilon
+    short = recipe("cat-rs", preset="jeong-2023-catrs:imagenet", sigma=1.0, epochs=9)
+    assert (short.own.confidence, short.own.double_from, short.epochs) == ("soft", 8, 9)
 
 
 def test_training_counts_the_votes_of_weights_once_and_keeps_them(tmp_path, monkeypatch):

@@ -322,7 +322,7 @@ def test_the_data_set_of_a_preset_is_that_of_the_datas_name(preset, data, found)
             {"draws": 2, "attack_steps": 4, "loss": "draws"},
         ),
         (
-            *("catrs", {"high_weight": 1.0, "target_sigma": 0.25}),
+            *("catrs", {"high_weight": 1.0, "target_sigma": 0.25, "confidence": "draws", "double_from": 0}),
             {"draws": 4, "epsilon": 1.0, "attack_steps": 4, "loss": "draws"},
         ),
     ],

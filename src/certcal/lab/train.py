@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -277,7 +278,8 @@ def train(
         A file of weights of the same network, or a network.
     soft
         For cat-rs: soft labels of the training samples, probabilities in a .npy file; or weights of a network trained
-        with Gaussian noise, whose 10,000 votes per sample are counted first and kept beside the output.
+        with Gaussian noise, whose 10,000 votes per sample are counted first and kept beside the output; the same call
+        goes on counting.
 
         Probabilities (n, classes), or a network; see :func:`certcal.lab.training.soft_labels`.
     preset
@@ -435,17 +437,17 @@ def _count_votes(
         raise InputError(f"it is not for {recipe.method} training", argument="soft", remedy="leave it out")
     voter = load_start(voter, network)
     sigma: float = recipe.own.target_sigma
-    kept = None
-    if out is not None:
-        kept = Path(f"{Path(out)}-soft-{weights_digest(voter)[:8]}-{inputs.fingerprint[:8]}-{sigma:g}.npy")
-        if kept.exists():
-            return np.load(kept, allow_pickle=False)
-    progress.stage("counting votes for soft labels")
-    found = soft_labels(voter, inputs, sigma=sigma, **how)
-    if kept is not None:
-        buffer = BytesIO()
-        np.save(buffer, found)
-        write_durably(kept, buffer.getvalue())
+    if out is None:
+        return soft_labels(voter, inputs, sigma=sigma, progress=progress, **how)
+    folder = Path(f"{Path(out)}-soft-{weights_digest(voter)[:8]}-{inputs.fingerprint[:8]}-{sigma:g}")
+    kept = folder.with_name(f"{folder.name}.npy")
+    if kept.exists():
+        return np.load(kept, allow_pickle=False)
+    found = soft_labels(voter, inputs, sigma=sigma, out=folder, progress=progress, **how)
+    buffer = BytesIO()
+    np.save(buffer, found)
+    write_durably(kept, buffer.getvalue())
+    shutil.rmtree(folder)  # its pieces are in the file
     return found
 
 

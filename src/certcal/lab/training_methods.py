@@ -137,6 +137,7 @@ _ENTRIES = (
         needs_noise=True,
         own_loss=True,
         usual={"draws": 4, "epsilon": 1.0, "attack_steps": 4, "loss": "draws"},
+        counts_epochs=("double_from",),
     ),
     _noisy(
         "acr",

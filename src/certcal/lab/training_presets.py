@@ -234,9 +234,9 @@ def _emde() -> list[Preset]:
 _GAUSSIAN_400 = {"smoothing/experiments.MD": {"batch": 400}}
 _ONE_DRAW = {"smoothing-catrs/code/train_cohen.py": {"draws": 1, "batch": 256}}
 _CATRS_IMAGENET = {
-    # Their confidence_mask (K from the soft labels) and warmup 80 (ε doubled from then on) are not here.
     "smoothing-catrs/EXPERIMENTS.MD: ImageNet": {
-        **{"draws": 2, "attack_steps": 1, "epochs": 90, "milestones": (30, 60, 85), "high_weight": 2.0}
+        **{"draws": 2, "attack_steps": 1, "epochs": 90, "milestones": (30, 60, 85), "high_weight": 2.0},
+        **{"confidence": "soft", "double_from": 80},  # their confidence_mask and warmup
     }
 }
 PRESETS: list[Preset] = [

@@ -53,9 +53,18 @@ def _classes(inputs: Any) -> int:
 
 
 def train_job(
-    name: str, data: str, network: Mapping[str, Any], recipe: Any, limit: int | None = None, start: Any = None
+    name: str,
+    data: str,
+    network: Mapping[str, Any],
+    recipe: Any,
+    limit: int | None = None,
+    start: Any = None,
+    **helpers: Job | None,
 ) -> Job:
-    """Train a network from its first weights, or from those of a job or of a checkpoint."""
+    """Train a network from its first weights, or from those of a job or of a checkpoint.
+
+    ``helpers`` are jobs that another network needed first: "judge", which trained it, and "soft", which counted votes.
+    """
     facts = facts_of(data)
     images = facts.train if limit is None else min(limit, facts.train)
     backward = recipe.epochs * images * recipe.draws * (1 + (recipe.attack_steps if recipe.epsilon else 0))
@@ -63,10 +72,19 @@ def train_job(
     return Job(
         "networks.train",
         f"train {name}",
-        {**arguments, "start": named(start)},
-        (start,) if isinstance(start, Job) else (),
+        {**arguments, "start": named(start), **{each: job.fingerprint for each, job in helpers.items() if job}},
+        tuple(each for each in (start, *helpers.values()) if isinstance(each, Job)),
         Passes(network, facts.shape, facts.classes, backward=backward),
     )
+
+
+def votes_job(name: str, data: str, network: Mapping[str, Any], model: Job, limit: int | None, **how: Any) -> Job:
+    """Count the votes of a trained network for every training input under noise: soft labels."""
+    facts = facts_of(data)
+    images = facts.train if limit is None else min(limit, facts.train)
+    passes = Passes(network, facts.shape, facts.classes, images * how["draws"], stored=4 * images * facts.classes)
+    arguments = {"data": data, "limit": limit, "model": named(model), **how}
+    return Job("networks.count_votes", f"votes of {name}", arguments, (model,), passes)
 
 
 def sample_job(
@@ -97,7 +115,7 @@ def named(source: Any) -> Any:
 
 
 def _weights(context: JobContext, source: Any) -> Path:
-    """The file with the weights of a job, or of a checkpoint."""
+    """The file that a job made (weights, votes), or that of a checkpoint."""
     if not isinstance(source, str):
         folder = context.given.get("checkpoints", "")
         path = Path(folder, source["file"])
@@ -123,17 +141,30 @@ def _model_and_data(
     }
 
 
+def _training_inputs(context: JobContext, data: str, limit: int | None) -> Any:
+    from certcal.data import open_inputs
+
+    inputs = open_inputs(context.source_of(data), split="train", **_PREPARED.get(data, {})).inputs
+    return inputs if limit is None else inputs.subset(limit=min(limit, len(inputs)))
+
+
 def train(
-    context: JobContext, *, data: str, limit: int | None, network: Mapping[str, Any], recipe: Any, start: Any
+    context: JobContext,
+    *,
+    data: str,
+    limit: int | None,
+    network: Mapping[str, Any],
+    recipe: Any,
+    start: Any,
+    judge: str | None = None,
+    soft: str | None = None,
 ) -> dict[str, Any]:
     """Train a network, or go on training it."""
-    from certcal.data import open_inputs
     from certcal.lab.train import train as verb
     from certcal.lab.training import Recipe
     from certcal.models.networks import by_name
 
-    inputs = open_inputs(context.source_of(data), split="train", **_PREPARED.get(data, {})).inputs
-    inputs = inputs if limit is None else inputs.subset(limit=min(limit, len(inputs)))
+    inputs = _training_inputs(context, data, limit)
     chosen = Recipe.from_dict({**recipe, "batch": min(recipe["batch"], len(inputs))})
     others = {name: value for name, value in network.items() if name != "name" and value is not None}
     made = by_name(network["name"], inputs.inputs.shape[1:], _classes(inputs), **others)
@@ -143,12 +174,28 @@ def train(
         chosen,
         out=context.folder / "trained",
         start=None if start is None else _weights(context, start),
+        judge=None if judge is None else _weights(context, judge),
+        soft=None if soft is None else _weights(context, soft),
         device=context.device,
         progress=False,
     )
     assert found.file is not None
     last = {name: found.log[-1].get(name) for name in ("accuracy", "kept")}
     return {"file": str(found.file.relative_to(context.folder)), **last}
+
+
+def count_votes(
+    context: JobContext, *, data: str, limit: int | None, model: str, sigma: float, draws: int
+) -> dict[str, Any]:
+    """Shares of votes for every training input, or go on counting them."""
+    from certcal.lab.training import soft_labels
+    from certcal.models.networks import load_weights
+
+    network = load_weights(_weights(context, model))
+    inputs = _training_inputs(context, data, limit)
+    found = soft_labels(network, inputs, sigma=sigma, draws=draws, device=context.device, out=context.folder / "votes")
+    np.save(context.folder / "soft.npy", found)
+    return {"file": "soft.npy", "samples": len(found)}
 
 
 def sample(

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct, field
 from certcal._base.checks import InputError
 from certcal.lab.plans.certified import DataPart, NetworkPart, SamplePart
 from certcal.lab.plans.jobs import Job, JobContext
-from certcal.lab.plans.networks import sample_job, train_job
+from certcal.lab.plans.networks import sample_job, train_job, votes_job
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
 from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Level, PaperPlan, Positive, Radius, Share, Whole
 
@@ -37,6 +37,17 @@ class SharedRecipePart(Struct, frozen=True, forbid_unknown_fields=True):
     set: dict[str, Any] = {}
 
 
+class HelperPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A network, trained with Gaussian noise, whose opinion another one's training takes."""
+
+    preset: str = ""
+    """Of its training."""
+    sigma: Positive | None = None
+    """Its noise level; by default the row's."""
+    draws: Annotated[Count, Floor(10)] = 10_000
+    """Votes per training input, where votes are taken."""
+
+
 class RowPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A row of a table: a method with other numbers than its preset's, or logs of networks that others trained."""
 
@@ -49,6 +60,10 @@ class RowPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Other arguments of the recipe."""
     sigmas: list[Positive] = []
     """Noise levels, if it does not have all of the plan's."""
+    judge: HelperPart | None = None
+    """Who judges which samples are hard, instead of the network in training (acr)."""
+    soft: HelperPart | None = None
+    """Whose votes are the soft labels, instead of the network in training (cat-rs)."""
     logs: list[str] = []
     """Where its log is in a folder of logs, or in a clone inside it: the first of these. {sigma} is the noise level."""
 
@@ -126,12 +141,30 @@ def planned_networks(plan: RobustnessPlan) -> Iterator[PlannedNetwork]:
                 network = {k: v for k, v in msgspec.to_builtins(plan.network).items() if v is not None}
                 network["seed"] = network.get("seed", 0) + seed
                 told = f"{title}, seed {seed}" if seed else title
-                trained = train_job(told, plan.data.name, network, made, plan.data.train)
+                helpers = _helper_jobs(plan, row, sigma, network)
+                trained = train_job(told, plan.data.name, network, made, plan.data.train, **helpers)
                 drawn = msgspec.to_builtins(plan.sample)
                 run = sample_job(told, plan.data.name, network, trained, sigma=sigma, **drawn)
                 source = {"run": run.fingerprint}
                 job = Job("robustness.measure", f"measure {told}", {"source": source, "sigma": sigma, **asked}, (run,))
                 yield PlannedNetwork(row.name, sigma, source, job, trained, made)
+
+
+def _helper_jobs(plan: RobustnessPlan, row: RowPart, sigma: float, network: Mapping[str, Any]) -> dict[str, Job | None]:
+    """What a row's training needs first: the network that judges, and the votes of one."""
+    from certcal.lab.training import recipe
+
+    def trained(part: HelperPart) -> Job:
+        own = part.sigma or sigma
+        made = recipe("gaussian", preset=part.preset or None, epochs=plan.recipe.epochs, sigma=own)
+        return train_job(f"Gaussian helper, sigma {own:g}", plan.data.name, network, made, plan.data.train)
+
+    votes: Job | None = None
+    if (part := row.soft) is not None:
+        own, asked = part.sigma or sigma, trained(part)
+        how = {"sigma": own, "draws": part.draws}
+        votes = votes_job(f"sigma {own:g}", plan.data.name, network, asked, plan.data.train, **how)
+    return {"judge": None if row.judge is None else trained(row.judge), "soft": votes}
 
 
 def _recipe(plan: RobustnessPlan, row: RowPart, sigma: float, seed: int) -> Any:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from certcal._base.checks import positive
+from certcal._base.checks import choice, positive
 from certcal.attacks import Ball, Target
 from certcal.attacks.ascent import ascend, step_length
 from certcal.attacks.ball import Norm
-from certcal.lab.training._recipe import Recipe
+from certcal.lab.training._recipe import Recipe, epochs_number
 from certcal.lab.training.parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 from certcal.lab.training.schedules import Moment, draw_like, finest
 
@@ -49,6 +49,9 @@ class CatRs(Constants, method="cat-rs"):
       first, and what is used is within ε.
     - While ε is 0 (the recipe's ``epsilon_delay``), δ* = δ, which is what small ε tend to; theirs has no warm-up.
 
+    For ImageNet they draw K from ŷ's probability of the label instead of p̂, which is nothing at first
+    (``confidence``: "soft"), and double ε from an epoch on (``double_from``; 0 for never).
+
     The recipe's ``loss`` has no part in it.
     """
 
@@ -56,13 +59,20 @@ class CatRs(Constants, method="cat-rs"):
 
     high_weight: float = 1.0
     target_sigma: float = 0.25
+    confidence: Literal["draws", "soft"] = "draws"
+    double_from: int = 0
 
     def __post_init__(self) -> None:
-        self._set(**{name: positive(getattr(self, name), name) for name in ("high_weight", "target_sigma")})
+        choice(self.confidence, ("draws", "soft"), "confidence")
+        self._set(
+            double_from=epochs_number(self.double_from, "double_from"),
+            **{name: positive(getattr(self, name), name) for name in ("high_weight", "target_sigma")},
+        )
 
     def parts(self, recipe: Recipe) -> TrainingParts:
         """Gaussian noise, the search for worse noise, and this."""
-        search = WorseNoise(self.target_sigma, recipe.attack_steps, recipe.attack_scale, recipe.norm)
+        how = recipe.attack_steps, recipe.attack_scale, recipe.norm
+        search = WorseNoise(self.target_sigma, *how, double_from=self.double_from)
         return TrainingParts(GaussianNoise(recipe.draws), self, inner_search=search)
 
     def __call__(self, view: View) -> Judged:
@@ -73,7 +83,8 @@ class CatRs(Constants, method="cat-rs"):
         if searched.noisy is not None:
             base = Target(view.target.network, view.target.outputs)
             worse = base.log_probabilities(searched.noisy.flatten(0, 1)).reshape(every.shape)
-        kept = confident_draws(every.detach(), view.labels, view.generator)
+        sure = searched.soft.exp() if self.confidence == "soft" else None
+        kept = confident_draws(every.detach(), view.labels, view.generator, sure)
         loss = catrs_loss(every, worse, searched.soft, view.labels, kept, self.high_weight)
         return Judged(loss, mean_log(every))
 
@@ -95,6 +106,7 @@ class WorseNoise:
     scale: float = 1.0
     norm: Norm = "l2"
     soft: Tensor | None = None  # probabilities (n, classes) of the samples at hand, where they are given
+    double_from: int = 0  # epoch from which epsilon is twice as large; 0 for never
 
     def __call__(
         self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
@@ -110,7 +122,8 @@ class WorseNoise:
             soft = self.soft.clamp_min(torch.finfo(self.soft.dtype).tiny).log()  # shares may be 0, which adds nothing
         if not moment.epsilon:
             return NoisyInputs(soft, None)
-        ball = Ball(moment.epsilon, self.norm, box=None)
+        doubled = 0 < self.double_from <= moment.epoch
+        ball = Ball((2 if doubled else 1) * moment.epsilon, self.norm, box=None)
         return NoisyInputs(
             soft, self._find_worse_noise(Target(target.network, target.outputs), inputs, noise, soft, ball)
         )
@@ -138,10 +151,16 @@ def restore_moments(noise: Tensor, drawn: Tensor) -> Tensor:
     return (before.mean(1, keepdim=True) + centred * scale).reshape(noise.shape)
 
 
-def confident_draws(every: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
-    """K of each sample: binomial, of as many trials as there are draws, with the share of them that are right."""
+def confident_draws(every: Tensor, labels: Tensor, generator: torch.Generator, soft: Tensor | None = None) -> Tensor:
+    """K of each sample: binomial, of as many trials as there are draws, with the share of them that are right.
+
+    With soft labels (n, classes), with their probability of the label instead.
+    """
     kind = finest(every.device)
-    share = (every.argmax(2) == labels).to(kind).mean(0)
+    if soft is None:
+        share = (every.argmax(2) == labels).to(kind).mean(0)
+    else:
+        share = soft.gather(1, labels.unsqueeze(1)).squeeze(1).to(kind)
     trials = draw_like(torch.rand, every.shape[:2], generator, share) < share
     return trials.sum(0).clamp_min(1)
 

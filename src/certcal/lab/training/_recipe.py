@@ -417,7 +417,7 @@ def constants_of(method: str) -> dict[str, Any]:
     Examples
     --------
     >>> constants_of("standard"), constants_of("cat-rs")
-    ({}, {'high_weight': 1.0, 'target_sigma': 0.25})
+    ({}, {'high_weight': 1.0, 'target_sigma': 0.25, 'confidence': 'draws', 'double_from': 0})
     """
     kind = Constants.of.get(method_named(method).name)
     return {} if kind is None else asdict(kind())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from certcal._base.checks import InputError, positive, probability_matrix, whole_number
-from certcal._base.files import read_bytes
+from certcal._base.checks import InputError, positive, probability_matrix, random_seed, whole_number
+from certcal._base.files import path_of, read_bytes
+from certcal._base.progress import SILENT, Progress
 from certcal._base.text import reason
 from certcal.attacks import Target
 from certcal.attacks.subject import check_box, single_precision
 from certcal.data import Inputs
+from certcal.data.work_folder import Work
 from certcal.lab.training._recipe import Recipe
 from certcal.lab.training.acr import class_votes
 from certcal.lab.training.schedules import generator_of
 from certcal.lab.training.step import ReadInputs, StepWorker
 from certcal.models.devices import resolve, torch_threads
+from certcal.models.fingerprint import weights_digest
 from certcal.models.networks.weights import fitting, tensors_and_marks
 from certcal.models.protocol import Outputs, declared
 
 Start = str | os.PathLike[str] | nn.Module
 _LARGEST = 2**40
+# Forward passes of a piece of soft labels, which is what an interruption can lose.
+_PIECE_VOTES = 2_000_000
 
 
 def prepare_worker(
@@ -111,11 +117,14 @@ def soft_labels(
     seed: int = 0,
     outputs: Outputs | None = None,
     device: str = "auto",
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress = SILENT,
 ) -> NDArray[np.float32]:
     """Shares of votes (n, classes) of a network under noise: the soft labels that CAT-RS trains on.
 
     Its authors take a network that was trained with Gaussian noise of σ = 0.25, on the training samples: for CIFAR-10
-    5·10⁸ forward passes. ``soft`` of :func:`certcal.train` counts and keeps them for given weights.
+    5·10⁸ forward passes. ``soft`` of :func:`certcal.train` counts and keeps them for given weights. With a folder
+    ``out``, what was counted is kept there, and the same call goes on with what is missing.
 
     Examples
     --------
@@ -127,14 +136,27 @@ def soft_labels(
     count = whole_number(draws, 1, 10**9, "draws", "pass a whole number of noise samples, at least 1")
     own = getattr(network, "outputs", None)
     returns = declared(outputs, own if isinstance(own, str) else None, type(network).__name__)
-    with torch_threads():
+    level = positive(sigma, "sigma")
+    settings = {"sigma": level, "draws": count, "seed": random_seed(seed)}
+    folder = None if out is None else path_of(out, "out")
+    if folder is not None:
+        settings |= {"model": weights_digest(network), "data": inputs.fingerprint}
+    with torch_threads(), ExitStack() as locks:
+        # Every piece has random numbers of its own, so that it does not matter where an interruption was.
+        work = Work(len(inputs), max(1, _PIECE_VOTES // count), folder, settings, held=locks)
         mine = copy.deepcopy(network).to(resolve(device)).eval()
-        here = next(mine.parameters()).device
-        rows = inputs.inputs
-        held = torch.tensor(rows) if isinstance(rows, np.ndarray) else ReadInputs(rows)
-        generator = generator_of("soft labels", seed, device=here)
-        votes = class_votes(Target(mine, returns), held, len(inputs), positive(sigma, "sigma"), count, generator)
-    return (votes.double() / count).float().numpy()
+        target, here = Target(mine, returns), next(mine.parameters()).device
+        left = list(work.missing())
+        done = len(inputs) - sum(last - first for first, last in left)
+        progress.stage("counting votes for soft labels", len(inputs), done, "samples")
+        for first, last in left:
+            generator = generator_of("soft labels", seed, first, device=here)
+            rows = torch.tensor(inputs.inputs[first:last])
+            votes = class_votes(target, rows, last - first, level, count, generator)
+            work.write(first, last, {"votes": votes.numpy()})
+            progress.advance(last - first)
+        votes = work.joined()["votes"]
+    return (votes / count).astype(np.float32)
 
 
 def _soft_labels(soft: Any, worker: StepWorker) -> Tensor:
