@@ -50,11 +50,13 @@ def section(paper: str) -> str:
             rows[-1] = ([*rows[-1][0], plan.name], common, cells)
         else:
             rows.append(([plan.name], words, cells))
+    before: list[str] = []
     for names, words, (needs, here, differs) in rows:
         notes = (f"[{shared[text]}]" if text in shared else text for text in (needs, here, differs))
         title = re.sub(r"(,| (by|on|of|before|after|in|the|top|for|and|with|every|trained))+$", "", " ".join(words))
-        cells = (_range(names), title, *notes)
+        cells = (_range(names), "the same" if words == before else title, *notes)
         lines.append(f"|{'|'.join(cell.replace('|', '/') or '–' for cell in cells)}|")
+        before = words
     lines += ["", *(f"[{number}] {text}.<br>" for text, number in shared.items())]
     lines += ["", about["without"]] if "without" in about else []
     return "\n".join(lines)
