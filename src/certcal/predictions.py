@@ -188,7 +188,10 @@ class Predictions:
         Predictions(n=3, kind='score', base_rate=0.333)
         """
         remedy = "pass probabilities"
-        logits = f"{remedy}; if these are log-odds, apply the sigmoid first: 1/(1 + exp(-x))"
+        logits = (
+            f"{remedy}; if these are log-odds, apply the sigmoid first: 1/(1 + exp(-x)); margins become probabilities "
+            "by certcal recalibrate with real_scores"
+        )
         z = _checks.confidences(scores, "scores", remedy, of_log_odds=logits)
         y = outcome_array(outcomes, positive)
         _checks.same_length(scores=z.size, outcomes=y.size)

@@ -37,6 +37,8 @@ MOST_LEVEL = 0.9999
 
 # The largest variation or Lipschitz constant of an accuracy: a bound is trivial long before.
 MOST_CHANGE = 1e12
+# Of scores that are no probabilities.
+LARGEST_REAL = 1e100
 
 
 # Of a value that is shown in a sentence, and of a sentence as a whole: a whole array, or all names of a table, is none.
@@ -242,6 +244,27 @@ def confidences(
     raise InputError(f"{name}[{index}] is {entry:.9g}, outside [0, 1]; {_remedy_of_scale(array) or remedy}")
 
 
+def real_numbers(value: Any, name: str) -> NDArray[np.float64]:
+    """One-dimensional numbers of any size, such as points of a scorecard, as float64."""
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} are not numbers; pass one real number per sample") from None
+    if array.ndim != 1 or not array.size:
+        raise InputError(f"{name} has shape {array.shape}; pass one real number per sample")
+    bad = ~(np.abs(array) < LARGEST_REAL)
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise InputError(f"{name}[{index}] is {array[index]:g}; drop the sample or repair the model's output")
+    return array
+
+
+def ranks_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks between 0 and 1 in the place of numbers; equal ones share theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - counts / 2)[place] / values.size, np.float64)
+
+
 def _remedy_of_scale(array: NDArray[Any]) -> str:
     """What to do about numbers that are plainly per cent or points; nothing about others, such as logits."""
     finite = array[np.isfinite(array)]
@@ -251,8 +274,8 @@ def _remedy_of_scale(array: NDArray[Any]) -> str:
     if most <= 100:
         return "if these are per cent, divide them by 100"
     return (
-        "if these are points, as of a scorecard, they are no probabilities: make them some first, with "
-        "certcal.calibrators.RealScores fitted to other data"
+        "if these are points, as of a scorecard, they are no probabilities: certcal recalibrate with real_scores "
+        "makes them some"
     )
 
 

@@ -17,6 +17,8 @@ from certcal.calibrators._certified import (
 )
 from certcal.calibrators._choice import FOLDS, MapChoice, TriedMap, choose, cross_fit
 from certcal.calibrators._files import FittedOn, Saved, load, save
+from certcal.calibrators._grouped import GroupedMap, fit_by_group, takes_real_scores
+from certcal.calibrators._inputs import MapInput
 from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._judged import FrontPoint, JudgedAt, JudgedMap, front_of, gain_over, judge
 from certcal.calibrators._logistic import NEAREST, BetaCalibration, PlattScaling
@@ -51,12 +53,14 @@ __all__ = [
     "EqualMassBinning",
     "FittedOn",
     "FrontPoint",
+    "GroupedMap",
     "HistogramBinning",
     "IntervalCalibrator",
     "IsotonicCalibration",
     "JudgedAt",
     "JudgedMap",
     "MapChoice",
+    "MapInput",
     "MatrixScaling",
     "NotFittedError",
     "OneVsRest",
@@ -83,6 +87,7 @@ __all__ = [
     "choose",
     "cross_fit",
     "describe",
+    "fit_by_group",
     "fit_predictions",
     "fit_temperature",
     "front_of",
@@ -95,5 +100,6 @@ __all__ = [
     "recalibrated",
     "save",
     "split_positions",
+    "takes_real_scores",
     "takes_scores",
 ]

@@ -333,7 +333,9 @@ def describe(calibrator: Any) -> str:
     ('CertifiedIsotonic()', 'CertifiedIsotonic(tradeoff=0.5)')
     """
     name = type(calibrator).__name__
-    if isinstance(calibrator, Calibrator):
+    if hasattr(calibrator, "common_"):
+        text = f"{describe(calibrator.common_)}, corrected by {', '.join(calibrator.group_columns)}"
+    elif isinstance(calibrator, Calibrator):
         params = calibrator.get_params(deep=False).items()
         given = (f"{key}={describe(value) if isinstance(value, Calibrator) else repr(value)}" for key, value in params)
         text = f"{name}({', '.join(given)})"

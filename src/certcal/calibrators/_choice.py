@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.text import counted
+from certcal.calibrators._inputs import MapInput
 from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._logistic import groups_of, resolution
 from certcal.calibrators._predictions import fit_predictions, mapped, named_calibrator, takes_scores
@@ -109,33 +110,30 @@ def choose(predictions: Predictions, seed: int = 0) -> MapChoice:
     return MapChoice(best.method, fitted, tuple(tried), why)
 
 
-def cross_fit(predictions: Predictions, fit: Any, seed: int = 0) -> tuple[Predictions, list[Any]]:
+def cross_fit(given: Any, fit: Any, seed: int = 0) -> tuple[Predictions, list[Any]]:
     """Predictions after maps that were fitted without them, and what was fitted, fold by fold.
 
     Parameters
     ----------
-    predictions
-        At least two.
+    given
+        Predictions, at least two, or :class:`MapInput`.
     fit
-        Makes a fitted calibrator of predictions.
+        Makes a fitted calibrator of a part of them.
     seed
         Of the folds.
     """
-    if len(predictions) < 2:
+    whole = given if isinstance(given, MapInput) else MapInput(given)
+    if len(whole.predictions) < 2:
         raise InputError("there is 1 sample; give at least 2, so that one can be held out")
-    folds = fold_of_rows(predictions, seed, 1)
+    folds = fold_of_rows(whole.predictions, seed, 1)
     made: Any = None
     fitted: list[Any] = []
     for train, test in _splits(folds):
-        fitted.append(fit(predictions.select(train)))
-        found = mapped(fitted[-1], predictions.select(test))
-        made = np.empty((len(predictions), *found.shape[1:])) if made is None else made
+        fitted.append(fit(given.select(train)))
+        found = whole.select(test).apply(fitted[-1])
+        made = np.empty((len(whole.predictions), *found.shape[1:])) if made is None else made
         made[test] = found
-    weight = predictions.sample_weight
-    if made.ndim == 2:
-        return Predictions.from_probabilities(made, predictions.labels, weight), fitted
-    make = Predictions.from_scores if predictions.kind == "score" else Predictions.from_confidence
-    return make(made, predictions.correct, weight), fitted
+    return whole.after(made), fitted
 
 
 def fold_of_rows(predictions: Predictions, seed: int, stream: int = 0) -> Rows:

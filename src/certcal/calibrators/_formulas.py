@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal.data.grouping import GroupColumn, GroupRule
+
 Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 # Where a sigmoid is 2^-126, the least probability that a map gives, and 1 - 2^-53, the largest.
 _LOWEST, _HIGHEST = -87.33654475055310, 36.7368005696771
@@ -39,6 +42,19 @@ class Term:
         """The natural logarithm."""
         return Term("ln", (self,))
 
+    def logit(self, least: float | None) -> Term:
+        """The log-odds of a term from 0 to 1: of a sigmoid what it is of, else 0 and 1 are pulled in if they occur."""
+        if self.operation == "logistic":
+            return self.parts[0]
+        value = self if least is None else self.clip(least, 1 - 2.0**-53)
+        return value.ln() - (constant(1.0) - value).ln()
+
+    def of(self, score: Term) -> Term:
+        """The same of another term than the score."""
+        if self.operation == "score":
+            return score
+        return replace(self, parts=tuple(part.of(score) for part in self.parts)) if self.parts else self
+
     def clip(self, least: float, most: float) -> Term:
         """What is below or above two numbers is moved to them."""
         return Term("clip", (self,), (float(least), float(most)))
@@ -59,6 +75,26 @@ class Piecewise(Term):
     """One row per piece, the constant first."""
     closed: str = "left"
     """The side whose piece an edge ends: "left" for [a, b), "right" for (a, b]."""
+
+
+@dataclass(frozen=True, eq=False)
+class ByGroup(Term):
+    """A number that depends on the values of other columns, and 0 for groups that are not listed."""
+
+    columns: tuple[GroupColumn, ...] = ()
+    places: tuple[tuple[int, ...], ...] = ()
+    """Of each group, the place of its value among the names of each column."""
+    numbers: tuple[float, ...] = ()
+    """Of each group."""
+
+    @staticmethod
+    def of_rule(rule: GroupRule, codes: Rows, values: Floats) -> ByGroup:
+        """The numbers of groups, but for those that are 0."""
+        used = np.flatnonzero(values)
+        shape = [len(column.names) for column in rule.columns]
+        places = [np.unravel_index(int(code), shape) for code in codes[used]] if used.size else []
+        listed = tuple(tuple(map(int, each)) for each in places)
+        return ByGroup("group", (), (), rule.columns, listed, tuple(values[used].tolist()))
 
 
 SCORE = Term("score")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from certcal._base.checks import InputError
-from certcal.calibrators._base import Calibrator, Floats, number
-from certcal.calibrators._choice import choose
+from certcal._base.checks import LARGEST_REAL, InputError, real_numbers
+from certcal.calibrators._base import Calibrator, ConfidenceMap, Floats, number
+from certcal.calibrators._choice import MapChoice, choose
+from certcal.calibrators._formulas import SCORE, ScoreFormula
 from certcal.calibrators._predictions import CONFIDENCE_METHODS, fit_predictions
 from certcal.predictions import Predictions
-
-_LARGEST = 1e100
 
 
 class RealScores(Calibrator):
@@ -27,12 +27,14 @@ class RealScores(Calibrator):
     ----------
     calibrator
         The map: "auto" (:func:`choose`; where no map helps, Platt's, since these scores are no probabilities yet) or
-        another name of a map of one confidence.
+        another map of one confidence, or its name.
 
     Attributes
     ----------
     centre_, scale_, map_
         Fitted.
+    choice_
+        What was compared, where the map is "auto".
 
     Examples
     --------
@@ -47,7 +49,9 @@ class RealScores(Calibrator):
     scale_: float
     map_: Calibrator
 
-    def __init__(self, calibrator: str = "auto") -> None:
+    choice_: MapChoice | None = None
+
+    def __init__(self, calibrator: Any = "auto") -> None:
         self.calibrator = calibrator
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -62,10 +66,10 @@ class RealScores(Calibrator):
         sample_weight
             Weights >= 0, or None.
         """
-        if self.calibrator not in ("auto", *CONFIDENCE_METHODS):
+        if not isinstance(self.calibrator, ConfidenceMap) and self.calibrator not in ("auto", *CONFIDENCE_METHODS):
             known = ", ".join(CONFIDENCE_METHODS)
             raise InputError(f"calibrator is {self.calibrator!r}; expected auto or one of {known}")
-        x = _real_numbers(scores)
+        x = real_numbers(scores, "scores")
         self.centre_ = float(np.median(x)) if x.size else 0.0
         self.scale_ = float(np.std(x)) or 1.0
         given = Predictions.from_scores(self._squashed(x), y, sample_weight)
@@ -74,11 +78,16 @@ class RealScores(Calibrator):
             self.scale_ = -self.scale_
             given = Predictions.from_scores(self._squashed(x), y, sample_weight)
         found = choose(given) if self.calibrator == "auto" else None
+        self.choice_ = None if found is None else _among_maps(found)
         if found is not None and found.method != "none":
             self.map_ = found.calibrator
         else:
             self.map_ = fit_predictions(given, "platt" if found is not None else self.calibrator)
         return self
+
+    def alike(self) -> RealScores:
+        """One that is not fitted, with a map of the same kind as the one that was chosen."""
+        return RealScores(self.map_.unfitted())
 
     def _squashed(self, x: Floats) -> Floats:
         from scipy.special import expit
@@ -95,9 +104,23 @@ class RealScores(Calibrator):
         """
         self._require_fitted()
         found: Any = self.map_
-        return found.transform(self._squashed(_real_numbers(scores)))
+        return found.transform(self._squashed(real_numbers(scores, "scores")))
 
     predict = transform
+
+    def _formula(self) -> ScoreFormula:
+        found: Any = self.map_._formula()
+        place = ((SCORE - self.centre_) / self.scale_).logistic()
+        return ScoreFormula(
+            found.value.of(place),
+            f"of sigmoid((score - {self.centre_:g}) / {self.scale_:g}): {found.words}",
+            -LARGEST_REAL,
+            LARGEST_REAL,
+        )
+
+    def __call__(self, score: float) -> float:
+        """One number after the map."""
+        return float(self.transform([score])[0])
 
     def _state(self) -> dict[str, Any] | None:
         if not hasattr(self, "map_"):
@@ -108,7 +131,7 @@ class RealScores(Calibrator):
         found = self._fitted_in(state.get("map"))
         if found is None or not hasattr(found, "n_features_in_") or hasattr(found, "predict_proba"):
             raise InputError("map is damaged; expected a fitted map of confidences")
-        self.centre_, self.scale_ = (number(state, name, -_LARGEST, _LARGEST) for name in ("centre", "scale"))
+        self.centre_, self.scale_ = (number(state, name, -LARGEST_REAL, LARGEST_REAL) for name in ("centre", "scale"))
         if self.scale_ == 0:
             raise InputError("scale is 0; expected another number")
         self.map_ = found
@@ -118,15 +141,15 @@ class RealScores(Calibrator):
         return value if value in ("auto", *CONFIDENCE_METHODS) else super()._param(name, value)
 
 
-def _real_numbers(scores: Any) -> Floats:
-    try:
-        x = np.asarray(scores, np.float64)
-    except (TypeError, ValueError):
-        raise InputError("scores are not numbers; pass one real number per sample") from None
-    if x.ndim != 1 or not x.size:
-        raise InputError(f"scores has shape {x.shape}; pass one real number per sample")
-    bad = ~(np.abs(x) < _LARGEST)
-    if bad.any():
-        index = int(np.argmax(bad))
-        raise InputError(f"scores[{index}] is {x[index]:g}; drop the sample or repair the model's output")
-    return x
+def _among_maps(found: MapChoice) -> MapChoice:
+    """The choice without no map, which is none of these: scores are no probabilities."""
+    tried = tuple(each for each in found.tried if each.method != "none")
+    method = "platt" if found.method == "none" else found.method
+    losses = {each.method: each.nll for each in tried}
+    if not losses:
+        return replace(found, method=method, tried=(), why="Platt's map: there are too few samples to choose one.")
+    least = min(losses.values())
+    others = min((loss for name, loss in losses.items() if name != method), default=losses[method])
+    apart = f"{method} has a cross-fitted log loss of {losses[method]:.4f}; the best of the others has {others:.4f}."
+    why = apart if losses[method] <= least else f"No map is better than another beyond chance: {apart}"
+    return replace(found, method=method, tried=tried, why=why)

@@ -45,6 +45,29 @@ class FittedSamples(Struct, forbid_unknown_fields=True):
     task: Literal["binary", "top-label", "multiclass"] | None = None
 
 
+_Text = Annotated[str, Meta(min_length=1, max_length=100_000)]
+_Number = Annotated[float, Meta(ge=-1e300, le=1e300)]
+
+
+class GroupedColumn(Struct, forbid_unknown_fields=True):
+    """The groups of a column: the fields of ``GroupColumn``."""
+
+    name: _Text
+    groups: Annotated[list[Annotated[str, Meta(max_length=100_000)]], Meta(min_length=1, max_length=_MOST_CLASSES)]
+    starts: list[_Number]
+
+
+class GroupCorrection(Struct, forbid_unknown_fields=True):
+    """What is done to the log-odds of groups: the fields of ``Correction``."""
+
+    by: _Text
+    columns: Annotated[list[GroupedColumn], Meta(min_length=1, max_length=20)]
+    move: Annotated[float, Meta(ge=0, le=100)]
+    codes: Annotated[list[Annotated[int, Meta(ge=0)]], Meta(max_length=_MOST_CLASSES)]
+    slope: list[Annotated[float, Meta(ge=0, le=1e6)]]
+    intercept: list[Annotated[float, Meta(ge=-1e8, le=1e8)]]
+
+
 class CalibratorFile(Struct, forbid_unknown_fields=True):
     """A whole file. What is inside the calibrator its class checks."""
 

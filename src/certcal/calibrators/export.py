@@ -8,15 +8,17 @@ Python, and never a wrong number.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from certcal._base.checks import ABOVE_ONE, InputError
 from certcal.calibrators._base import Calibrator, describe
-from certcal.calibrators._formulas import ClassFormula, Floats, Formula, Piecewise, ScoreFormula, Term
+from certcal.calibrators._formulas import ByGroup, ClassFormula, Floats, Formula, Piecewise, ScoreFormula, Term
 from certcal.calibrators.scores import LEAST
+from certcal.data.grouping import GroupColumn
+from certcal.data.pieces import MISSING_GROUP
 
 _SQL = {
     "ln": "LN({0})",
@@ -26,11 +28,12 @@ _SQL = {
 _PYTHON = {"ln": "log({0})", "logistic": "(1.0 / (1.0 + exp(-({0}))))", "clip": "min(max({0}, {1}), {2})"}
 _EXCEL = {"ln": "LN({0})", "logistic": "(1/(1+EXP(-({0}))))", "clip": "MIN(MAX({0},{1}),{2})"}
 _ONNX = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "ln": "Log", "logistic": "Sigmoid", "clip": "Clip"}
+_LONGEST_FORMULA, _LONGEST_CELL, _MOST_CROSSED = 8_192, 32_767, 10_000_000  # of Excel; of a table in ONNX
 _OPSET, _IR = 17, 8  # of 2022, with Softmax, Clip and comparisons of float64
 
 
 def to_sql(calibrator: Any, column: str = "score") -> str:
-    """An expression of one column for a SELECT list, in standard SQL; NULL in, NULL out.
+    """An expression of one column, and of those of the groups, for a SELECT list in standard SQL; NULL in, NULL out.
 
     Examples
     --------
@@ -49,7 +52,17 @@ def to_sql(calibrator: Any, column: str = "score") -> str:
     if not column or "\0" in column:
         raise InputError(f"column is {column!r}; pass the name of a column")
     found = _score_formula(calibrator)
-    name, after = ('"' + each.replace('"', '""') + '"' for each in (column, f"{column}_calibrated"))
+    name, after = map(_identifier, (column, f"{column}_calibrated"))
+
+    def special(each: Term, place: str) -> str:
+        return groups(each) if isinstance(each, ByGroup) else pieces(cast("Piecewise", each), place)
+
+    def groups(each: ByGroup) -> str:
+        cases = "".join(
+            f"\n  WHEN {' AND '.join(map(_sql_group, each.columns, places))} THEN {_sql(value)}"
+            for places, value in zip(each.places, each.numbers, strict=True)
+        )
+        return f"CASE{cases}\n  ELSE 0e0\nEND" if cases else "0e0"
 
     def pieces(each: Piecewise, place: str) -> str:
         below = "<" if each.closed == "left" else "<="
@@ -65,12 +78,14 @@ def to_sql(calibrator: Any, column: str = "score") -> str:
         f"-- {_about(calibrator, found)}\n"
         f"-- NULL where the score is NULL or not from {found.least:g} to {found.most:g}. SQL Server: LOG for LN.\n"
         f"CASE WHEN {name} >= {_sql(found.least)} AND {name} <= {_sql(found.most)} THEN\n"
-        f"{_render(found.value, _SQL, name, _sql, pieces)}\nEND AS {after}\n"
+        f"{_render(found.value, _SQL, name, _sql, special)}\nEND AS {after}\n"
     )
 
 
 def to_python(calibrator: Any) -> str:
     """A module that needs the standard library alone: ``calibrate`` takes a score, or the scores of all classes.
+
+    Of a map by group it takes the score and the values of the columns of the groups, in their order.
 
     Examples
     --------
@@ -83,15 +98,26 @@ def to_python(calibrator: Any) -> str:
     found = formula_of(calibrator)
     tables: list[str] = []
 
-    def pieces(each: Piecewise, place: str) -> str:
+    columns = list(_group_columns(calibrator))
+
+    def special(each: Term, place: str) -> str:
+        if isinstance(each, ByGroup):
+            cuts = [(columns.index(own.name), list(own.names), list(own.starts)) for own in each.columns]
+            tables.append(f"TABLE_{len(tables)} = {cuts!r}, {dict(zip(each.places, each.numbers, strict=True))!r}")
+            return f"_of_group(groups, *TABLE_{len(tables) - 1})"
+        assert isinstance(each, Piecewise)
         table = [values.tolist() for values in (each.edges, each.start, each.width, each.coefficients)]
         tables.append(f"TABLE_{len(tables)} = {table!r}")
         side = "right" if each.closed == "left" else "left"
         return f"_piece({place}, bisect_{side}, *TABLE_{len(tables) - 1})"
 
+    tail = f"; expected one value each of {', '.join(map(repr, columns))}"
+    wrong = f'raise ValueError("groups are " + repr(groups) + {tail!r})'
+    check = f"    if len(groups) != {len(columns)}:\n        {wrong}\n" if columns else ""
+
     def function(name: str, each: ScoreFormula) -> str:
-        value = _render(each.value, _PYTHON, "score", repr, pieces)
-        return _FUNCTION.format(name, float(each.least), float(each.most), value)
+        value = _render(each.value, _PYTHON, "score", repr, special)
+        return _FUNCTION.format(name, float(each.least), float(each.most), value, ", *groups" if columns else "", check)
 
     if isinstance(found, ScoreFormula):
         body = function("calibrate", found)
@@ -103,7 +129,7 @@ def to_python(calibrator: Any) -> str:
         body += f"\nINPUTS, CLASSES, LEAST, ABOVE_ONE = {found.inputs!r}, {found.classes}, {LEAST!r}, {ABOVE_ONE!r}\n"
         body += f"LINEAR, INTERCEPT, FLOOR = {linear!r}, {intercept!r}, {found.floor!r}\nMAPS = {{{names}}}\n{_CLASSES}"
         body += _PER_CLASS if found.each else _AFFINE if found.top is None else _TOP
-    return "\n".join([f"# {_about(calibrator, found)}", _HEAD, *tables, body])
+    return "\n".join([f"# {_about(calibrator, found)}", _HEAD, *([_OF_GROUP] if columns else []), *tables, body])
 
 
 def to_excel(calibrator: Any) -> bytes:
@@ -126,6 +152,37 @@ def to_excel(calibrator: Any) -> bytes:
             table.cell(row, column, repr(value)).data_type = "n"  # as a number openpyxl would round it to 16 digits
         return f"map!${letter}$2:${letter}${values.size + 1}"
 
+    columns = list(_group_columns(calibrator))
+
+    def texts(title: str, values: Sequence[str]) -> str:
+        column = table.max_column + (table.cell(1, 1).value is not None)
+        letter = table.cell(1, column, title).column_letter
+        for row, value in enumerate((title, *values), 1):
+            _write_text(table.cell(row, column), value)
+        return f"map!${letter}$2:${letter}${len(values) + 1}"
+
+    def matches(own: GroupColumn, places: Sequence[int]) -> str:
+        """Which of the rows have the value of a column: ranges by their number, all others by their exact text."""
+        cell = f"{_letter(2 + columns.index(own.name))}2"
+        names = texts(own.name, [own.names[place] for place in places])
+        blank = f'(EXACT({names},"{MISSING_GROUP}")*ISBLANK({cell}))'
+        if not own.starts:
+            numbers = f"(EXACT({names},{cell})*(1-ISBLANK({cell})))"
+            return f"({numbers}+{blank})"
+        starts = array(f"{own.name} from", np.array([-1e300, *own.starts[1:]]))
+        at = array(f"{own.name} range", np.array([place + 1.0 for place in places]))
+        number = f"IF(ISNUMBER({cell}),MATCH({cell},{starts},1),0)"
+        return f"(({at}={number})+EXACT({names},{cell})*ISTEXT({cell})*({at}>{len(own.starts)})+{blank})"
+
+    def special(each: Term, place: str) -> str:
+        return groups(each) if isinstance(each, ByGroup) else pieces(cast("Piecewise", each), place)
+
+    def groups(each: ByGroup) -> str:
+        if not each.numbers:
+            return "0"
+        own = [matches(column, [one[k] for one in each.places]) for k, column in enumerate(each.columns)]
+        return f"SUMPRODUCT({'*'.join(own)}*{array('number', np.array(each.numbers))})"
+
     def pieces(each: Piecewise, place: str) -> str:
         edges = each.edges if each.closed == "left" else np.nextafter(each.edges, np.inf)
         piece = f"MATCH({place},{array('from', np.append(-1e300, edges))},1)"
@@ -133,24 +190,52 @@ def to_excel(calibrator: Any) -> bytes:
         ends = (f"INDEX({array(name, getattr(each, name))},{piece})" for name in ("start", "width"))
         return powers[0] if len(powers) == 1 else _polynomial(powers, "(({}-{})/{})".format(place, *ends))
 
-    value = _render(found.value, _EXCEL, "A2", lambda number: repr(float(number)), pieces)
+    value = _render(found.value, _EXCEL, "A2", lambda number: repr(float(number)), special)
     known = f"IF(ISNUMBER(A2),AND(A2>={float(found.least)!r},A2<={float(found.most)!r}),FALSE)"
     sheet.title = "scores"
-    sheet.append(["score", "calibrated", _about(calibrator, found)])
-    sheet.append([0.5, f'=IF(ISBLANK(A2),"",IF({known},{value},NA()))'])
+    formula = f'=IF(ISBLANK(A2),"",IF({known},{value},NA()))'
+    if len(formula) > _LONGEST_FORMULA:
+        reason = f"the formula has {len(formula):,} characters, and Excel takes {_LONGEST_FORMULA:,}"
+        raise InputError(reason, argument="to", remedy="choose sql, python or onnx")
+    heads = ("score", *columns, "calibrated", _about(calibrator, found))
+    for place, head in enumerate(heads, 1):
+        _write_text(sheet.cell(1, place), head)
+    sheet.cell(2, 1, 0.5)
+    sheet.cell(2, 2 + len(columns), formula)
     stream = io.BytesIO()
     book.save(stream)
     return stream.getvalue()
 
 
+def _letter(column: int) -> str:
+    return chr(64 + column)
+
+
+def _write_text(cell: Any, value: str) -> None:
+    """A text as it stands, also one that begins as a formula does."""
+    from openpyxl.utils.exceptions import IllegalCharacterError
+
+    try:
+        cell.value = value
+    except IllegalCharacterError:
+        raise InputError(f"{value[:80]!r} holds a character that no workbook can hold", argument="to") from None
+    if len(value) > _LONGEST_CELL:
+        raise InputError(f"{value[:80]!r} … is longer than a cell of a workbook", argument="to")
+    cell.data_type = "s"
+
+
 def to_onnx(calibrator: Any) -> bytes:
-    """An ONNX model in float64: "scores" of n rows (and one column per class), "calibrated" of the same shape."""
+    """An ONNX model in float64: "scores" of n rows (and one column per class), "calibrated" of the same shape.
+
+    A map by group has one more input per column: "group_0" and so on, numbers where the column was cut into ranges and
+    strings elsewhere; their documentation has the names of the columns. What is missing is NaN or an empty string.
+    """
     try:
         from onnx import TensorProto, checker
         from onnx import helper as helpers
     except ImportError:
         raise InputError("ONNX models need the package onnx; run: pip install 'certcal[onnx]'") from None
-    found, graph = formula_of(calibrator), _Graph()
+    found, graph = formula_of(calibrator), _Graph(_group_columns(calibrator))
     if isinstance(found, ScoreFormula):
         value, shape = graph.score_map(found, "scores"), ["n"]
     else:
@@ -158,10 +243,14 @@ def to_onnx(calibrator: Any) -> bytes:
     graph.add("Identity", value, output="calibrated")
     helper, check = cast("Any", helpers), cast("Any", checker)
     ends = [[helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape)] for name in ("scores", "calibrated")]
+    for each in graph.columns.values():
+        kind = TensorProto.DOUBLE if each.starts else TensorProto.STRING
+        place = _group_columns(calibrator).index(each.name)
+        ends[0].append(helper.make_tensor_value_info(f"group_{place}", kind, ["n"], f"column {each.name!r}"))
     used = {name for node in graph.nodes for name in node.input}
     constants = [each for each in graph.constants if each.name in used]
     made = helper.make_graph(graph.nodes, "map", *ends, constants, doc_string=_about(calibrator, found))
-    opset = [helper.make_opsetid("", _OPSET)]
+    opset = [helper.make_opsetid("", _OPSET), *([helper.make_opsetid("ai.onnx.ml", 2)] if graph.columns else [])]
     model = helper.make_model(made, producer_name="certcal", ir_version=_IR, opset_imports=opset)
     check.check_model(model, full_check=True)
     return model.SerializeToString()
@@ -196,15 +285,15 @@ def _render(
     words: Mapping[str, str],
     score: str,
     number: Callable[[float], str],
-    pieces: Callable[[Piecewise, str], str],
+    special: Callable[[Term, str], str],
 ) -> str:
     """A term as text: an operation by its words, or as it is called between its parts."""
     if term.operation == "score":
         return score
-    parts = [_render(part, words, score, number, pieces) for part in term.parts]
+    parts = [_render(part, words, score, number, special) for part in term.parts]
     values = [number(value) for value in term.values]
-    if isinstance(term, Piecewise):
-        return pieces(term, parts[0])
+    if isinstance(term, ByGroup | Piecewise):
+        return special(term, *(parts or [""]))
     if term.operation in words:
         return words[term.operation].format(*parts, *values)
     return values[0] if term.operation == "number" else f"({parts[0]} {term.operation} {parts[1]})"
@@ -215,6 +304,34 @@ def _polynomial(coefficients: list[str], place: str) -> str:
     for each in reversed(lower):
         value = f"({each} + {place} * {value})"
     return value
+
+
+def _group_columns(calibrator: Any) -> tuple[str, ...]:
+    """The columns of groups that a map needs besides the score."""
+    return getattr(calibrator, "group_columns", ())
+
+
+def _identifier(name: str) -> str:
+    if "\0" in name:
+        raise InputError(f"{name!r} is no name of a column", argument="to", remedy="choose python")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sql_group(own: GroupColumn, place: int) -> str:
+    """A condition on the value of a column; texts are literals, whatever is in them."""
+    column, name, last = _identifier(own.name), own.names[place], len(own.starts) - 1
+    if place <= last:
+        parts = [f"{column} >= {_sql(own.starts[place])}"] if place else []
+        parts += [f"{column} < {_sql(own.starts[place + 1])}"] if place < last else []
+        return " AND ".join(parts) or f"{column} IS NOT NULL"
+    if name == MISSING_GROUP:
+        return f"{column} IS NULL"
+    if "\0" in name:
+        raise InputError(f"the group {name!r} is no text in SQL", argument="to", remedy="choose python")
+    numbers = {at: value for value, at in own.numbers.items()}
+    if len(numbers) == len([each for each in own.words if each != MISSING_GROUP]):
+        return f"{column} = {_sql(numbers[place])}"
+    return f"{column} = '" + name.replace("'", "''") + "'"
 
 
 def _sql(value: float) -> str:
@@ -231,9 +348,12 @@ def _about(calibrator: Any, found: Formula) -> str:
 class _Graph:
     """Nodes and constants of an ONNX graph; every method returns the name of what it computes."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Sequence[str] = ()) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.names = columns
+        self.columns: dict[str, GroupColumn] = {}
+        """Columns of groups that the graph uses."""
 
     def add(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         from onnx import helper
@@ -263,6 +383,8 @@ class _Graph:
             return score
         if term.operation == "number":
             return self.constant(term.values[0])
+        if isinstance(term, ByGroup):
+            return self.by_group(term)
         parts = [self.term(part, score) for part in term.parts]
         if isinstance(term, Piecewise):
             return self.pieces(term, parts[0])
@@ -280,6 +402,39 @@ class _Graph:
             for each in others:
                 value = self.add("Add", each, self.add("Mul", part, value))
         return value
+
+    def by_group(self, term: ByGroup) -> str:
+        """The number of each row's group, found by the places of its values, and 0 where there is none."""
+        code = self.constant(0, np.int64)
+        size = 1
+        for own in term.columns:
+            known = self.constant(len(own.names) + 1, np.int64)
+            code = self.add("Add", self.add("Mul", code, known), self.place(own))
+            size *= len(own.names) + 1
+        if size > _MOST_CROSSED:
+            raise InputError(f"a crossing of {size:,} groups is too large for ONNX", argument="to", remedy="choose sql")
+        table = np.zeros(size)
+        for places, value in zip(term.places, term.numbers, strict=True):
+            where = 0
+            for own, place in zip(term.columns, places, strict=True):
+                where = where * (len(own.names) + 1) + place + 1
+            table[where] = value
+        return self.add("Gather", self.constant(table), code)
+
+    def place(self, own: GroupColumn) -> str:
+        """One more than the place of each row's value among the names of a column; 0 for others."""
+        self.columns[own.name] = own
+        given = f"group_{self.names.index(own.name)}"
+        missing = own.names.index(MISSING_GROUP) if MISSING_GROUP in own.words else -1
+        if not own.starts:
+            keys = ["" if name == MISSING_GROUP else name for name in own.names]
+            domain: Any = {"domain": "ai.onnx.ml", "keys_strings": keys, "default_int64": 0}
+            return self.add("LabelEncoder", given, values_int64s=list(range(1, len(keys) + 1)), **domain)
+        axis, edges = self.constant([1], np.int64), self.constant(np.array(own.starts[1:])[None, :])
+        passed = self.add("LessOrEqual", edges, self.add("Unsqueeze", given, axis))
+        found = self.add("ReduceSum", self.add("Cast", passed, to=7), axis, keepdims=0)
+        found = self.add("Add", found, self.constant(1, np.int64))
+        return self.add("Where", self.add("IsNaN", given), self.constant(missing + 1, np.int64), found)
 
     def class_map(self, found: ClassFormula, scores: str) -> str:
         logits, rows, least = found.inputs == "logits", self.constant([1], np.int64), self.constant(LEAST)
@@ -329,9 +484,26 @@ def _piece(place, bisect, edges, start, width, coefficients):
     return value
 
 """
+_OF_GROUP = """
+def _place(value, names, starts):
+    missing = value is None or value != value or value == ""
+    name = "(missing)" if missing else str(value).strip()
+    if isinstance(value, bool):
+        name = name.lower()
+    elif isinstance(value, (int, float)) and not missing:
+        if starts:
+            return max(bisect_right(starts, value) - 1, 0)
+        name = str(int(value)) if abs(value) < 2**53 and value == int(value) else name
+    return names.index(name, len(starts)) if name in names[len(starts):] else -1
+
+
+def _of_group(values, cuts, numbers):
+    return numbers.get(tuple(_place(values[k], names, starts) for k, names, starts in cuts), 0.0)
+
+"""
 _FUNCTION = """
-def {0}(score):
-    if not {1!r} <= score <= {2!r}:
+def {0}(score{4}):
+{5}    if not {1!r} <= score <= {2!r}:
         raise ValueError(f"score is {{score!r}}; expected a number from {1:g} to {2:g}")
     return {3}
 

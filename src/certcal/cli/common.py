@@ -13,7 +13,7 @@ COMMON: Mapping[str, str] = {
     "bound": f"--score --outcome --positive --by --delta --bins --perturb --lipschitz --where {_PAGE}",
     "plan": "--score --delta --method --error --power --output --json",
     "compare": f"--score --outcome --by --key --metric --bounds --radius --sigma -n {_PAGE}",
-    "recalibrate fit": f"--method --fraction --radius {_COLUMNS} {_PAGE}",
+    "recalibrate fit": f"--method --by --real-scores --fraction --radius {_COLUMNS} {_PAGE}",
     "recalibrate apply": f"{_COLUMNS} --all --output --json",
     "report": f"--score --outcome --positive --by --bins --radius --data --title --open {_PAGE}",
     "sample": "--model --weights --outputs --data --limit --sigma -n --device --workers --part --output",

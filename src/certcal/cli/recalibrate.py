@@ -24,7 +24,7 @@ from certcal.verbs.recalibrate import recalibrate as verb
 FITTING, CERTIFYING = "Fitting and judging", "Certifying"
 _CERTIFIED = ("radii", "alpha", "kind", "familywise", "drawn_only")
 _ROLES = (*OPTIONS, "lower", "upper", "certified", "radius_column", "sample")
-_columns = column_options(*_ROLES)
+_columns, _columns_to_fit = column_options(*_ROLES), column_options(*_ROLES, by="Recalibrate")
 _FIT: Examples = (
     ("certcal recalibrate fit run -o map.json", "a run of certcal sample, at half of sigma"),
     ("certcal recalibrate fit run --radius .25,.5 --tradeoff 1 -o map.json", "for the worst case alone"),
@@ -32,6 +32,8 @@ _FIT: Examples = (
     ("certcal recalibrate fit intervals.parquet", "the intervals of any verifier"),
     ("certcal recalibrate fit logits.npz -o map.json", "predictions: the best of several maps"),
     ("certcal recalibrate fit scores.csv --method isotonic -o map.json", "another calibrator"),
+    ("certcal recalibrate fit scores.csv --by region -o map.json", "corrected in each region that has enough rows"),
+    ("certcal recalibrate fit points.csv --real-scores -o map.json", "points of a scorecard, as probabilities"),
 )
 _APPLY: Examples = (
     ("certcal recalibrate apply map.json run --radius .5 -o after.parquet", "then: certcal certify after.parquet"),
@@ -63,7 +65,7 @@ def recalibrate() -> None:
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
 @verb_options(verb, FITTING, skip=_CERTIFIED)
 @verb_options(verb, CERTIFYING, only=_CERTIFIED)
-@_columns
+@_columns_to_fit
 @output_options(DRAWN, mlflow=False, files={".json": "the map (.json)", ".csv": "numbers (.csv)"})
 def fit(source: str, output: Output, **options: Any) -> None:
     """Fit a map, and judge it on samples that it was not fitted to.

@@ -18,7 +18,7 @@ from certcal.data.columns import (
 )
 from certcal.data.features import Features, is_table, read_features
 from certcal.data.formats import OpenTable, TableColumn, existing, local_file, open_table, physical_memory
-from certcal.data.grouping import GroupingColumns, PredictionGroup
+from certcal.data.grouping import GroupColumn, GroupingColumns, GroupRule, PredictionGroup
 from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, Parts, Rows, Split, blocks, hash_rows
 from certcal.data.intervals import IntervalTable, read_intervals
@@ -29,6 +29,8 @@ from certcal.data.predictions import (
     LoadedScores,
     LoadedTable,
     PredictionStream,
+    group_codes,
+    group_samples,
     load_scores,
     load_table,
     read_predictions,
@@ -86,6 +88,8 @@ __all__ = [
     "Estimator",
     "Features",
     "FrameLike",
+    "GroupColumn",
+    "GroupRule",
     "GroupingColumns",
     "Inputs",
     "IntervalOrigin",
@@ -122,6 +126,8 @@ __all__ = [
     "fashion_mnist",
     "find_families",
     "fingerprint_of",
+    "group_codes",
+    "group_samples",
     "grouping_names",
     "hash_rows",
     "intervals_as_parquet",

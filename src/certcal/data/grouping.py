@@ -81,11 +81,66 @@ class Cut:
     places: Codes
     said: str = ""
     time: bool = False
+    of_starts: Codes | None = None
+    """The group that begins at each start, -1 for none; None where each is one."""
 
     def codes(self, numbers: Floats, words: Codes) -> Codes:
-        """The place of each sample's group among the names."""
+        """The place of each sample's group among the names; -1 for none."""
         found = np.searchsorted(self.starts, numbers, side="right") - 1
+        if self.of_starts is not None:
+            found = np.append(self.of_starts, -1)[found]
         return np.where(words >= 0, np.append(self.places, 0)[words], found)
+
+
+@dataclass(frozen=True)
+class GroupColumn:
+    """The groups of a column, kept for values that come later."""
+
+    name: str
+    names: tuple[str, ...]
+    """Of the groups: ranges of numbers by their starts, then words and single numbers."""
+    starts: tuple[float, ...] = ()
+    """Where ranges start; the first holds whatever is below the second, the last whatever is above it."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The names that are values, and not ranges."""
+        return self.names[len(self.starts) :]
+
+    @property
+    def numbers(self) -> dict[float, int]:
+        """Single numbers that are groups, with their places."""
+        known = ((place, name) for place, name in enumerate(self.names) if place >= len(self.starts))
+        found = {float(name): place for place, name in known if _NUMBER.fullmatch(name)}
+        return {value: place for value, place in found.items() if class_name(value) == self.names[place]}
+
+    def cut(self, words: Iterable[str], *, days: bool) -> Cut:
+        """The same groups for other values: words as they were read, and numbers, which may be those of days."""
+        places = {name: place for place, name in enumerate(self.names) if place >= len(self.starts)}
+        of_words = np.array([places.get(word, -1) for word in words], np.int64)
+        if self.starts and not days:
+            return Cut(self.names, np.array([-math.inf, *self.starts[1:]]), of_words)
+        numbers = {} if days else self.numbers
+        values = np.array(sorted(numbers))
+        starts = np.stack([values, np.nextafter(values, math.inf)], axis=1).ravel()
+        of_starts = [each for value in values.tolist() for each in (numbers[value], -1)]
+        return Cut(self.names, starts, of_words, of_starts=np.array(of_starts, np.int64))
+
+
+@dataclass(frozen=True)
+class GroupRule:
+    """What makes the groups of one grouping: columns, whose places make one number."""
+
+    by: str
+    columns: tuple[GroupColumn, ...]
+
+    def where(self, code: int) -> dict[str, str]:
+        """The value of each column of a group by its number."""
+        found: dict[str, str] = {}
+        for column in reversed(self.columns):
+            found[column.name] = column.names[code % len(column.names)]
+            code //= len(column.names)
+        return dict(reversed(found.items()))
 
 
 @dataclass(eq=False)
@@ -221,19 +276,31 @@ class Groupings:
         Names of columns, and crossings such as "product*channel"; what is a column as it stands is no crossing.
     table
         The columns there are.
+    rules
+        What is grouped by was cut before, and how; ``asked`` is then theirs.
     """
 
-    def __init__(self, asked: Sequence[str], table: Sequence[TableColumn]) -> None:
+    def __init__(
+        self, asked: Sequence[str], table: Sequence[TableColumn], rules: Sequence[GroupRule] | None = None
+    ) -> None:
         kinds = {column.name: column.kind for column in table}
 
         def column(name: str) -> str:
             return Resolver(table, {"by": name}).column("by")
 
-        self.asked = tuple(dict.fromkeys(asked))
-        self.crossed = {
-            by: (by,) if by in kinds or "*" not in by else tuple(dict.fromkeys(map(column, _factors(by))))
-            for by in self.asked
-        }
+        self.known = None if rules is None else {each.name: each for rule in rules for each in rule.columns}
+        if rules is not None:
+            lost = next((name for name in self.known or () if name not in kinds), None)
+            if lost is not None:
+                listing = Resolver(table, {}).listing(lost)
+                raise InputError(f"the map needs the column {lost!r}, which names groups{listing}")
+            self.crossed = {rule.by: tuple(each.name for each in rule.columns) for rule in rules}
+        else:
+            self.crossed = {
+                by: (by,) if by in kinds or "*" not in by else tuple(dict.fromkeys(map(column, _factors(by))))
+                for by in dict.fromkeys(asked)
+            }
+        self.asked = tuple(self.crossed)
         self.columns = tuple(dict.fromkeys(column(name) for names in self.crossed.values() for name in names))
         self._read = {name: _ColumnRead(name, kinds[name] != "unknown") for name in self.columns}
         self._cuts: dict[str, Cut] = {}
@@ -252,18 +319,40 @@ class Groupings:
             column.count(arrays[f"by {name}"], _MOST_COUNTED if in_pieces else None)
 
     def cut(self) -> None:
-        """Cut all columns by what was read of them."""
-        self._cuts = {name: column.cut() for name, column in self._read.items()}
+        """Cut all columns by what was read of them, or as they were cut before."""
+        if self.known is None:
+            self._cuts = {name: column.cut() for name, column in self._read.items()}
+        else:
+            known = self.known
+            self._cuts = {name: known[name].cut(read.words, days=bool(read.days)) for name, read in self._read.items()}
+
+    @property
+    def rules(self) -> tuple[GroupRule, ...]:
+        """How later values are put into the same groups; dates cannot be, as those to come are in none of them."""
+        for name, column in self._read.items():
+            if column.days:
+                reason = f"{name!r} holds dates, and a map cannot know those to come"
+                raise InputError(reason, argument="by", remedy="group by another column, or judge one common map")
+        return tuple(GroupRule(by, tuple(map(self._column, names))) for by, names in self.crossed.items())
+
+    def _column(self, name: str) -> GroupColumn:
+        cut = self._cuts[name]
+        return GroupColumn(name, cut.names, tuple(cut.starts.tolist()) if cut.said else ())
 
     def codes(self, arrays: Arrays) -> Codes:
         """A number for the group of each sample, by grouping; groups of different groupings have different ones."""
+        return self.codes_by_rule(arrays) + np.array(self._firsts(), np.int64)[:, None]
+
+    def codes_by_rule(self, arrays: Arrays) -> Codes:
+        """The number of each sample's group in its grouping; -1 for one that was not there when it was cut."""
         found: list[Codes] = []
-        for first, names in zip(self._firsts(), self.crossed.values(), strict=True):
+        for names in self.crossed.values():
             code = np.zeros(arrays[f"by {names[0]}"].size, np.int64)
             for name in names:
                 cut = self._cuts[name]
-                code = code * len(cut.names) + cut.codes(arrays[f"by {name}"], arrays[f"word {name}"])
-            found.append(first + code)
+                own = cut.codes(arrays[f"by {name}"], arrays[f"word {name}"])
+                code = np.where((code < 0) | (own < 0), -1, code * len(cut.names) + own)
+            found.append(code)
         return np.stack(found)
 
     def _firsts(self) -> list[int]:

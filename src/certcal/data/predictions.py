@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.checks import InputError, shortened
+from certcal._base.checks import InputError, ranks_of, real_numbers, shortened
 from certcal._base.outcomes import TwoOutcomes, outcome
 from certcal.data.formats import OpenTable, check_memory, open_table, physical_memory
-from certcal.data.grouping import GroupingColumns, Groupings, PredictionGroup
+from certcal.data.grouping import GroupingColumns, Groupings, GroupRule, PredictionGroup
 from certcal.data.layout import Labels, Overrides, resolve_columns
 from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces
 from certcal.data.reading import CellReader, Reading
@@ -38,6 +38,9 @@ class LoadedTable:
     rows: NDArray[np.int64] | None = None  # where the samples stand in the file, if rows were left out
     groupings: tuple[GroupingColumns, ...] = ()  # what they are grouped by
     groups: tuple[PredictionGroup, ...] = ()
+    cut: Groupings | None = None  # what cut them
+    codes: NDArray[np.int64] | None = None  # the number of each sample's group, a row per rule; -1 for none
+    real: NDArray[np.float64] | None = None  # the scores, where they are no probabilities and predictions hold ranks
 
     @property
     def group_of_each(self) -> NDArray[Any] | None:
@@ -59,29 +62,61 @@ def split_by(predictions: Predictions, by: Any) -> tuple[tuple[GroupingColumns, 
     >>> [(each.name, len(each.predictions)) for each in groups]
     [('a', 1), ('b', 2)]
     """
-    from certcal.data.frames import MemoryTable, as_column
-    from certcal.data.values import Batch
+    groupings, groups, _ = group_samples(predictions, by)
+    return groupings.described, groups
 
+
+def group_samples(predictions: Predictions, by: Any) -> tuple[Groupings, list[PredictionGroup], NDArray[np.int64]]:
+    """What cuts them, their groups, and the number of each sample's group, a row per grouping."""
     if isinstance(by, str):
         reason = "predictions have no columns"
         raise InputError(reason, argument="by", remedy="give the group of each sample, or pass a table")
+    table = _table_of_groups(by, "group", len(predictions), "by")
+    found, arrays = _read_groups(Groupings(table.names, table.columns), table, len(predictions))
+    return found, list(found.split(predictions, found.codes(arrays))), found.codes_by_rule(arrays)
+
+
+def group_codes(groups: Any, rules: Sequence[GroupRule], n: int) -> NDArray[np.int64]:
+    """The number of each sample's group, a row per rule; -1 for one that was not there when groups were cut.
+
+    Examples
+    --------
+    >>> from certcal.data import GroupColumn, GroupRule
+    >>> group_codes(["b", "z"], [GroupRule("g", (GroupColumn("g", ("a", "b")),))], 2).tolist()
+    [[1, -1]]
+    """
+    needed = list(dict.fromkeys(column.name for rule in rules for column in rule.columns))
+    table = _table_of_groups(groups, needed[0], n, "groups")
+    lost = next((name for name in needed if name not in table.names), None)
+    if lost is not None:
+        raise InputError(f"the map needs {lost!r}", argument="groups", remedy="give its value for each sample")
+    found, arrays = _read_groups(Groupings((), table.columns, rules), table, n)
+    return found.codes_by_rule(arrays)
+
+
+def _table_of_groups(by: Any, name: str, n: int, argument: str) -> Any:
+    from certcal.data.frames import MemoryTable, as_column
+
     columns: Any = list(cast("Any", by)) if isinstance(by, Mapping) else getattr(by, "columns", None)
-    named: dict[str, Any] = {"group": by} if columns is None else {str(name): by[name] for name in columns}
+    named: dict[str, Any] = {name: by} if columns is None else {str(name): by[name] for name in columns}
     for name, values in named.items():
         if not isinstance(values, Iterable) or isinstance(values, str):
-            raise InputError(f"{shortened(values)} is no group per sample; give one each", argument="by")
+            raise InputError(f"{shortened(values)} is no group per sample; give one each", argument=argument)
         given: Any = cast("Any", values)
         named[name] = as_column(given if hasattr(given, "__len__") else list(given), name)
-        if len(named[name]) != len(predictions):
-            reason = f"it has {len(named[name])} entries for {len(predictions)} samples; give one each"
-            raise InputError(reason, argument="by")
-    table = MemoryTable(named)
-    found = Groupings(tuple(named), table.columns)
-    arrays = gather((found.add(Batch(rows, 0)) for rows in table.chunks(found.columns)), len(predictions))
+        if len(named[name]) != n:
+            reason = f"it has {len(named[name])} entries for {n} samples; give one each"
+            raise InputError(reason, argument=argument)
+    return MemoryTable(named)
+
+
+def _read_groups(found: Groupings, table: Any, n: int) -> tuple[Groupings, Arrays]:
+    from certcal.data.values import Batch
+
+    arrays = gather((found.add(Batch(rows, 0)) for rows in table.chunks(found.columns)), n)
     found.count(arrays)
     found.cut()
-    groups = list(found.split(predictions, found.codes(arrays)))
-    return found.described, groups
+    return found, arrays
 
 
 def read_predictions(path: str | os.PathLike[str], **overrides: Unpack[Overrides]) -> Predictions:
@@ -107,6 +142,7 @@ def load_table(
     overrides: Mapping[str, Any] | None = None,
     *,
     by: str | Iterable[str] = (),
+    real: bool = False,
     advance: Callable[[int], None] = lambda rows: None,
 ) -> LoadedTable:
     """Read predictions with the layout found and, when ``by`` names columns or crossings, their groups.
@@ -119,6 +155,8 @@ def load_table(
         Columns by role.
     by
         Columns of groups, and crossings such as "product*channel".
+    real
+        Whether scores are any real numbers, and no probabilities.
     advance
         Called with the number of rows of each piece read.
 
@@ -128,7 +166,7 @@ def load_table(
     >>> [(each.name, len(each.predictions)) for each in loaded.groups]
     [('a', 2), ('b', 1)]
     """
-    return PredictionStream(path, overrides, by=by).load(advance)
+    return PredictionStream(path, overrides, by=by, real=real).load(advance)
 
 
 class PredictionStream:
@@ -147,6 +185,10 @@ class PredictionStream:
         all that this machine has; less than 256 MiB counts as that much for a piece.
     labels
         Whether a column must say what was true.
+    real
+        Whether scores are any real numbers, and no probabilities.
+    rules
+        How groups were cut before, instead of ``by``.
 
     Examples
     --------
@@ -164,6 +206,8 @@ class PredictionStream:
         by: str | Iterable[str] = (),
         memory: int | None = None,
         labels: Labels = "needed",
+        real: bool = False,
+        rules: tuple[GroupRule, ...] | None = None,
     ) -> None:
         how = Reading.of(overrides)
         self.table: OpenTable = open_table(path, how)
@@ -175,7 +219,10 @@ class PredictionStream:
                 self.layout = resolve_columns(self.table.columns, overrides, labels=labels)
             except InputError as error:
                 raise self._with_suggestion(error, overrides or {}) from None
-            self.groupings = Groupings((by,) if isinstance(by, str) else tuple(by), self.table.columns)
+            if real and self.layout.kind != "score":
+                raise InputError("real scores are one column, and another says what happened", remedy=_NAME_BOTH)
+            self.groupings = Groupings((by,) if isinstance(by, str) else tuple(by), self.table.columns, rules)
+        self.real, self.rules = real, rules
         self.width = self._width()
         self.size = size
 
@@ -239,16 +286,32 @@ class PredictionStream:
             if most is None and (memory := physical_memory() if table.memory is None else table.memory) is not None:
                 most = memory // 2
             arrays = gather(self._arrays(size, self.groupings), table.rows, advance, most)
-            arrays["scores"] = self.reader.recognised(arrays["scores"], self.layout)
+            real = self._ranked(arrays) if self.real else None
+            if real is None:
+                arrays["scores"] = self.reader.recognised(arrays["scores"], self.layout)
             found = self._make(arrays, 0)
             layout = replace(self.layout, notes=self.reader.said())
-            rows = self.reader.positions(len(found))
+            made = LoadedTable(table.path, layout, found, self.reader.positions(len(found)), real=real)
             if not self.groupings.asked:
-                return LoadedTable(table.path, layout, found, rows)
+                return made
             self.groupings.count(arrays)
             self.groupings.cut()
+            codes = self.groupings.codes_by_rule(arrays)
+            if self.rules is not None:
+                return replace(made, codes=codes)
             groups = tuple(self.groupings.split(found, self.groupings.codes(arrays)))
-            return LoadedTable(table.path, layout, found, rows, self.groupings.described, groups)
+            return replace(made, groupings=self.groupings.described, groups=groups, cut=self.groupings, codes=codes)
+
+    def _ranked(self, arrays: Arrays) -> NDArray[np.float64]:
+        """Real scores; ranks between 0 and 1 take their place."""
+        try:
+            real = real_numbers(arrays["scores"], "scores")
+        except InputError as error:
+            rows = self.reader.positions(arrays["scores"].shape[0])
+            text = _located(str(error), self.layout, lambda place: place if rows is None else rows[place])
+            raise InputError(text, add={"missing": "drop"} if " is nan; " in text else {}) from None
+        arrays["scores"] = ranks_of(real)
+        return real
 
     def _make(self, arrays: Arrays, first_row: int) -> Predictions:
         rows = self.reader.positions(first_row + arrays["scores"].shape[0])
@@ -377,6 +440,7 @@ def _make_predictions(arrays: Arrays, layout: Layout, row_of: Callable[[int], An
 
 _MOST_TRIED = 200
 _DIVIDE = "if these are per cent, divide them by 100"
+_NAME_BOTH = "name them as score and outcome"
 _NAME_LOGITS = "for logits, name one column per class as logits"
 _PLACE = re.compile(r"^(scores|confidence|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
 
@@ -411,12 +475,20 @@ class LoadedScores:
     logits: NDArray[Any] | None
     sample_weight: NDArray[np.float64] | None
     rows: NDArray[np.int64] | None = None  # where the samples stand in the file, if rows were left out
+    codes: NDArray[np.int64] | None = None
+    real: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return self.confidence.size
 
 
-def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> LoadedTable | LoadedScores:
+def load_scores(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    real: bool = False,
+    rules: tuple[GroupRule, ...] | None = None,
+) -> LoadedTable | LoadedScores:
     """Read predictions, or scores alone where no column says what was true.
 
     Scores are checked as those of predictions are, and refused with the column and the row.
@@ -427,16 +499,18 @@ def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
         The file, or anything else that :func:`open_table` takes.
     overrides
         Columns by role; one that is named for what was true must be there.
+    real, rules
+        As for :class:`PredictionStream`.
 
     Examples
     --------
     >>> load_scores({"id": ["a", "b"], "prob_0": [0.9, 0.4], "prob_1": [0.1, 0.6]}).confidence.tolist()
     [0.9, 0.6]
     """
-    stream = PredictionStream(path, overrides, labels="optional")
+    stream = PredictionStream(path, overrides, labels="optional", real=real, rules=rules)
     found = stream.load()
     if found.layout.is_labelled:
         return found
     names = ("kind", "confidence", "probabilities", "logits", "sample_weight")
     scores = {name: getattr(found.predictions, name) for name in names}
-    return LoadedScores(found.path, found.layout, **scores, rows=found.rows)
+    return LoadedScores(found.path, found.layout, **scores, rows=found.rows, codes=found.codes, real=found.real)

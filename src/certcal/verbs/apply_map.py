@@ -18,14 +18,15 @@ from certcal._base.signature import Option, Range, Takes, defaults_of, gather, v
 from certcal._base.text import counted
 from certcal.calibrators import (
     CertifiedSamples,
+    GroupedMap,
     IntervalCalibrator,
+    MapInput,
     Saved,
     ScoreCalibrator,
     VennAbers,
     describe,
     load,
-    mapped,
-    recalibrated,
+    takes_real_scores,
 )
 from certcal.data import (
     IDENTIFIER,
@@ -256,7 +257,13 @@ def _map_predictions(
 ) -> MappedTable:
     """Predictions after the map. Fingerprints are of labels too: without them samples of the fit cannot be told."""
     progress.stage("reading")
-    loaded = None if isinstance(given.data, Predictions) else load_scores(given.data, columns)
+    calibrator: Any = saved.calibrator
+    rules = calibrator.rules if isinstance(calibrator, GroupedMap) else None
+    real = takes_real_scores(calibrator)
+    if isinstance(given.data, Predictions) and (real or rules is not None):
+        needs = "real scores" if rules is None else f"the columns {', '.join(map(repr, calibrator.group_columns))}"
+        raise InputError(f"{name} needs {needs}, and predictions hold none", remedy="give a table")
+    loaded = None if isinstance(given.data, Predictions) else load_scores(given.data, columns, real=real, rules=rules)
     layout = None if loaded is None else loaded.layout
     _check_classes(name, saved, given.name, layout)
     _check_task(name, saved, given.name, given.data.task if layout is None else task_of(layout.kind))
@@ -266,7 +273,7 @@ def _map_predictions(
         n, after = len(loaded), None
         kept = _WrittenSamples.of(name, saved, (None, n, None), given.name, everything=True)
         with _errors_name_map_and_table(name, given.name):
-            scores = mapped(saved.calibrator, loaded)
+            scores = MapInput(loaded, loaded.real, loaded.codes).apply(calibrator)
         row, sure = "row", loaded.confidence
         made = {"confidence": scores} if scores.ndim == 1 else _probability_columns(layout, scores)
         weight, role = loaded.sample_weight, {"score": "outcome", "confidence": "correct"}.get(loaded.kind, "label")
@@ -276,14 +283,19 @@ def _map_predictions(
     else:
         before: Predictions = given.data if loaded is None else loaded.predictions
         n = len(before)
-        known = (prediction_fingerprint(before), n, None)
+        whole = MapInput(before) if loaded is None else MapInput(before, loaded.real, loaded.codes)
+        known = (prediction_fingerprint(before, whole.real), n, None)
         kept = _WrittenSamples.of(name, saved, known, given.name, everything=everything)
         with _errors_name_map_and_table(name, given.name):
-            given_rows = before.select(kept.positions)
-            after = recalibrated(saved.calibrator, given_rows)
-        scores, sure = after.confidence, given_rows.confidence
+            given_rows = whole.select(kept.positions)
+            after = given_rows.after(given_rows.apply(calibrator))
+        scores, sure = after.confidence, given_rows.predictions.confidence
         row, made, weight = "sample", _prediction_columns(layout, after), after.sample_weight
-    made |= _two_probabilities(saved.calibrator, sure, next(iter(made)))
+    codes = None if loaded is None else loaded.codes
+    if codes is not None and (unknown := int((codes[:, kept.positions] < 0).any(axis=0).sum())):
+        said = f"{counted(unknown, 'sample')} {'is' if unknown == 1 else 'are'} in groups that the map does not know"
+        notes += (f"{said} (of {', '.join(map(repr, calibrator.group_columns))}), and get the common map.",)
+    made |= _two_probabilities(calibrator, sure, next(iter(made)))
     if weight is not None:
         made["sample_weight"] = weight
     rows = kept.positions if loaded is None or loaded.rows is None else loaded.rows[kept.positions]
@@ -293,7 +305,7 @@ def _map_predictions(
         new = f"{own[1]}_calibrated"
         while new in made:
             new += "_again"
-        made = _numbered(made, row, rows) | {new: scores} | _two_probabilities(saved.calibrator, sure, own[1])
+        made = _numbered(made, row, rows) | {new: scores} | _two_probabilities(calibrator, sure, own[1])
         # Columns that had to be named have to be named again; numbers are written in one way, however they were read.
         named = {role: value for role, value in (columns or {}).items() if value and role not in READING}
         named[own[0]] = new

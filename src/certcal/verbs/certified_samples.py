@@ -53,7 +53,7 @@ _FOR = {
     **dict.fromkeys(("radii", "alpha"), ("run", "intervals")),
     **dict.fromkeys(("radius_weight", "tradeoff", "tradeoffs", "delta"), ("run", "intervals", "samples")),
     **dict.fromkeys(("familywise", "drawn_only", "kind"), ("run",)),
-    "map_bins": ("predictions",),
+    **dict.fromkeys(("map_bins", "common_map", "real_scores"), ("predictions",)),
 }
 
 

@@ -6,12 +6,17 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from certcal._base.rounding import round_outward
-from certcal._base.text import counted
+from certcal._base.text import capital, counted
 from certcal.result import Answer, Sentence
 from certcal.verbs.answers import Diagnosis, command_for
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from certcal.verbs.changes import Change, ChangeComparison
+    from certcal.verbs.recalibrate import PredictionRecalibration
+
+_MOST_NAMED = 5  # groups in a sentence
 
 # What decides whether a map helps: proper scores, the first that was measured and is finite.
 _PROPER = {
@@ -23,68 +28,141 @@ _PROPER = {
 
 
 def deciding_change(change: ChangeComparison) -> Change | None:
-    """The difference that decides: that of the log loss or, where it is infinite, of the Brier score."""
+    """The difference that decides: that of the log loss or, where it is or may be infinite, of the Brier score."""
     rows = {row.name: row for row in change.rows}
     found = (rows[name] for name in _PROPER if name in rows)
-    return next((row for row in found if math.isfinite(row.difference) and row.interval is not None), None)
+    return next(
+        (row for row in found if row.interval is not None and math.isfinite(row.interval.lower + row.interval.upper)),
+        None,
+    )
 
 
 def _signed(number: str) -> str:
     return number if number.startswith("-") else f"+{number}"
 
 
-def map_answer(change: ChangeComparison, method: str, why: str | None, source: str, columns: Any) -> Answer:
+def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
     """The answer about a map and the samples it was judged on.
 
     Parameters
     ----------
-    change
-        The samples before and after.
-    method
-        Name of the map.
+    found
+        Before and after.
     why
-        How it was chosen; None where it was given.
-    source, columns
-        Of the command that applies it.
+        How the map was chosen; None where it was given.
     """
+    change, method = found.change, found.method
     row, told = deciding_change(change), list[Sentence]()
     helps = row is not None and bool(row.changed) and row.difference < 0
-    if method == "none" and why is not None:
+    if found.is_real:
+        score = next(each for each in found.after.rows if each.name == "nll")
+        data = {"quantity": score.name, "value": float(score.value)}
+        told.append(
+            Sentence("seen", f"The map makes the scores probabilities: log loss {float(score.value):.4f}.", data=data)
+        )
+    elif method == "none" and why is not None:
         told.append(Sentence("seen", why))
     elif row is not None:
-        spread = row.interval
-        assert spread is not None
-        what = f"{_PROPER[row.name]} {float(row.old.value):.4f} before, {float(row.new.value):.4f} after"
-        low, high = round_outward(spread.lower, "lower"), round_outward(spread.upper, "upper")
-        by = f"{row.difference:+.4f} ({_signed(low)} to {_signed(high)})".replace("-", "−")
-        data = {"quantity": f"difference_{row.name}", "value": row.difference, "interval": [spread.lower, spread.upper]}
-        verdict = f"{method} helps" if helps else f"{method} makes it worse" if row.changed else "unclear"
-        if row.changed:
-            told.append(Sentence("shown", f"{verdict[0].upper()}{verdict[1:]}: {what}, {by}.", "asymptotic", data))
-        else:
-            told.append(Sentence("seen", f"Whether {method} helps is unclear: {what}, {by}.", data=data))
-    slope = next((each for each in change.rows if each.name == "calibration_slope"), None)
-    if slope is not None and method != "none" and math.isfinite(slope.difference):
-        old, new = float(slope.old.value), float(slope.new.value)
-        data = {"quantity": "calibration_slope", "value": new, "before": old, "ideal": 1.0}
-        told.append(Sentence("seen", f"The calibration slope goes from {old:.2f} to {new:.2f}; ideal is 1.", data=data))
-    found: Diagnosis | None = getattr(change.new, "diagnosis", None)
-    if found is not None:
-        left = len(found.ranges)
-        told.append(
-            Sentence(
-                "shown", f"{counted(left, 'range')} of scores {'is' if left == 1 else 'are'} still wrong.", "proven"
-            )
-            if left
-            else Sentence(
-                "seen", f"{'After it no' if method != 'none' else 'No'} range of scores is shown to be wrong."
-            )
-        )
-    if helps:
-        command = command_for(["recalibrate", "fit"], "recalibrate", source, columns, "-o", "map.json")
-        told.append(Sentence("next", "Keep the map, and apply it to new scores.", data={"command": command}))
+        told.append(_about_change(row, method, f"{method} helps", f"{method} makes it worse"))
+    told += _about_groups(found)
+    told += _about_slope(found)
+    left = _ranges_left(found)
+    told += [] if left is None else [left]
+    columns, more = found.about.get("columns", {}), [word for by in found.about.get("by", ()) for word in ("--by", by)]
+    loses = found.by_group is not None and not (found.by_group.changed and found.by_group.difference < 0)
+    if helps or found.is_real:
+        more = [] if loses else more
+        more += ["--real-scores"] if found.is_real else []
+        command = command_for(["recalibrate", "fit"], "recalibrate", found.source, columns, *more, "-o", "map.json")
+        keep = "Keep one map for all, and apply it to new scores." if loses else _KEEP
+        told.append(Sentence("next", keep, data={"command": command}))
     else:
         told.append(Sentence("next", "Use the scores as they are, or judge the map on more samples."))
     assumptions = ("these samples are independent draws from those that the map will see",)
     unsaid = ("anything about an attack, or about samples that are drawn differently",)
     return Answer(tuple(told), assumptions, unsaid)
+
+
+_KEEP = "Keep the map, and apply it to new scores."
+
+
+def _about_change(row: Change, what: str, better: str, worse: str, names: tuple[str, str] = ("before", "after")) -> Any:
+    """Whether a proper score falls, beyond its interval."""
+    spread = row.interval
+    assert spread is not None
+    numbers = f"{_PROPER[row.name]} {float(row.old.value):.4f} {names[0]}, {float(row.new.value):.4f} {names[1]}"
+    low, high = round_outward(spread.lower, "lower"), round_outward(spread.upper, "upper")
+    by = f"{row.difference:+.4f} ({_signed(low)} to {_signed(high)})".replace("-", "−")
+    data = {"quantity": f"difference_{row.name}", "value": row.difference, "interval": [spread.lower, spread.upper]}
+    if not row.changed:
+        return Sentence("seen", f"Whether {what} helps is unclear: {numbers}, {by}.", data=data)
+    return Sentence(
+        "shown", f"{capital(better if row.difference < 0 else worse)}: {numbers}, {by}.", "asymptotic", data
+    )
+
+
+def _about_groups(found: PredictionRecalibration) -> list[Sentence]:
+    """Whether maps by group beat one for all, and which groups a map makes worse."""
+    told = list[Sentence]()
+    by = " and ".join(found.about.get("by", ()))
+    if found.by_group is not None:
+        unmoved = all(each.move == 0 for each in found.map.corrections_)
+        if unmoved:
+            told.append(
+                Sentence("seen", f"All groups of {by} keep the common map: no correction beats it out of fold.")
+            )
+        else:
+            what = f"a map by {by}"
+            better, worse = f"a map by {by} beats one for all", f"one map for all beats a map by {by}"
+            told.append(_about_change(found.by_group, what, better, worse, ("with one map", "by group")))
+    judged = [each for each in found.groups if each.score is not None]
+    if not judged:
+        return told
+    than = " than one map for all" if found.is_real else ""
+    worse = [each.group for each in judged if each.verdict == "worse"]
+    better = sum(each.verdict == "better" for each in judged)
+    if worse:
+        said = f"The map makes {len(worse)} of {len(judged)} groups worse{than}"
+        told.append(Sentence("shown", f"{said}: {_listed(worse)}.", "asymptotic", {"groups": worse}))
+    elif found.method != "none" or better:
+        said = f"No group is shown to get worse{than}; {better} of {len(judged)} get better."
+        told.append(Sentence("seen", said))
+    return told
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMED]) + (
+        f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    )
+
+
+def _about_slope(found: PredictionRecalibration) -> list[Sentence]:
+    new = next((each for each in found.after.rows if each.name == "calibration_slope"), None)
+    old = next((each for each in found.before.rows if each.name == "calibration_slope"), None)
+    if new is None or found.method == "none" or not math.isfinite(new.value):
+        return []
+    after = float(new.value)
+    data: dict[str, Any] = {"quantity": "calibration_slope", "value": after, "ideal": 1.0}
+    if old is None or not math.isfinite(old.value):
+        said = f"The calibration slope is {after:.2f}"
+    else:
+        data["before"] = float(old.value)
+        said = f"The calibration slope goes from {float(old.value):.2f} to {after:.2f}"
+    return [Sentence("seen", f"{said}; ideal is 1.", data=data)]
+
+
+def _ranges_left(found: PredictionRecalibration) -> Sentence | None:
+    """Ranges of scores that remain wrong, of all samples and of groups."""
+    diagnosis: Diagnosis | None = getattr(found.change.new, "diagnosis", None)
+    if diagnosis is None:
+        return None
+    left = len(diagnosis.ranges)
+    groups = [each.group for each in found.groups if each.wrong_after]
+    inside = f", and in {len(groups)} of {len(found.groups)} groups: {_listed(groups)}" if groups else ""
+    if left or groups:
+        ranges = (
+            f"{counted(left, 'range') if left else 'no range'} of scores {'is' if left <= 1 else 'are'} still wrong"
+        )
+        return Sentence("shown", f"{capital(ranges)}{inside}.", "proven")
+    after = "After it no" if found.method != "none" or found.groups else "No"
+    return Sentence("seen", f"{after} range of scores is shown to be wrong.")

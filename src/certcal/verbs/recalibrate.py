@@ -22,8 +22,9 @@ from typing import (
 )
 
 import numpy as np
+from numpy.typing import NDArray
 
-from certcal._base.checks import InputError
+from certcal._base.checks import InputError, ranks_of, real_numbers
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, defaults_of, gather, settings_of, verb
 from certcal._base.text import counted
@@ -33,12 +34,14 @@ from certcal.calibrators import (
     Calibrator,
     FittedOn,
     MapChoice,
+    MapInput,
+    RealScores,
     Saved,
     choose,
     cross_fit,
     describe,
+    fit_by_group,
     fit_predictions,
-    recalibrated,
     split_positions,
     takes_scores,
 )
@@ -47,24 +50,30 @@ from certcal.claims import Frozen, in_full
 from certcal.data import (
     DataLike,
     Estimator,
+    GroupRule,
     ModelLike,
+    PredictionGroup,
     PredictionSource,
     Table,
     Values,
     about_predictions,
     fingerprint_of,
+    group_samples,
+    grouping_names,
     load_table,
     open_table,
     resolve_columns,
 )
 from certcal.metrics import Measurements
+from certcal.metrics.differences import score_change
 from certcal.predictions import Predictions
 from certcal.result import Answer, Result
 from certcal.smoothing import CertificateName
 from certcal.verbs.certified_samples import ROLES, CertifyingSettings, SampleSource, source_of
-from certcal.verbs.changes import ChangeComparison, answers
+from certcal.verbs.changes import Change, ChangeComparison, answers
+from certcal.verbs.group_changes import GroupChange, group_changes
 from certcal.verbs.map_answer import map_answer
-from certcal.verbs.measure import BRACKETS
+from certcal.verbs.measure import BRACKETS, Measurement
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -96,6 +105,8 @@ class RecalibrateSettings(CertifyingSettings):
     fraction: float | None
     seed: int
     fit_on_all: bool
+    common_map: bool
+    real_scores: bool
     map_bins: int | None
     bins: int
     closed: str
@@ -216,6 +227,15 @@ class PredictionRecalibration(Recalibration):
     """Which maps were compared, where the method is "auto"."""
     fold_methods: tuple[str, ...] = ()
     """The map that each fold was judged by."""
+    groups: tuple[GroupChange, ...] = ()
+    """Each group before and after; of real scores, after the common map and after that by group."""
+    by_group: Change | None = None
+    """The log loss after one map for all, and after maps by group, where groups have their own."""
+
+    @property
+    def is_real(self) -> bool:
+        """Whether scores are real numbers, of which nothing but ranks is measured before the map."""
+        return bool(self.about.get("real_scores"))
 
     @property
     def before(self) -> Measurements:
@@ -234,7 +254,7 @@ class PredictionRecalibration(Recalibration):
     def answer(self) -> Answer:
         """Whether the map helps: log loss, slope, ranges that remain wrong, and what to do next."""
         why = None if self.choice is None else self.choice.why
-        return map_answer(self.change, self.method, why, self.source, self.about.get("columns", {}))
+        return map_answer(self, why)
 
     def candidates(self) -> Sequence[Candidate]:
         """The numbers after the map by their names, those before as "old", and "difference"s."""
@@ -259,8 +279,14 @@ class PredictionRecalibration(Recalibration):
 
     def _judgement_document(self) -> dict[str, Any]:
         both = {"before": self.before.to_dict(), "after": self.after.to_dict()}
-        tried = {} if self.choice is None else {"tried": [each.to_dict() for each in self.choice.tried]}
-        return {"calibrator": describe(self.map), **tried, **both}
+        compared = () if self.choice is None else self.choice.tried
+        told = [each.to_dict() for each in compared]
+        if self.is_real:  # no map is none of these
+            told = [{name: each[name] for name in ("method", "nll")} for each in told]
+        tried = {} if self.choice is None else {"tried": told}
+        groups = {"groups": [each.to_dict() for each in self.groups]} if self.groups else {}
+        by_group = {} if self.by_group is None else {"by_group": self.by_group.to_dict()}
+        return {"calibrator": describe(self.map), **tried, **both, **by_group, **groups}
 
 
 class RecalibrateVerb(Protocol[P]):
@@ -342,6 +368,9 @@ def recalibrate(
     fraction: Annotated[float | None, Takes("share")] = None,
     seed: Annotated[int, SEED] = 0,
     fit_on_all: bool = False,
+    by: str | Iterable[Any] | None = None,
+    common_map: bool = False,
+    real_scores: bool = False,
     map_bins: Annotated[int | None, Range(1, 1_000_000)] = None,
     bins: Annotated[int, Range(1, 10_000)] = 15,
     closed: Literal["left", "right"] = "left",
@@ -402,6 +431,16 @@ def recalibrate(
         Random seed of the folds, or of the split.
     fit_on_all
         Fit to all samples; nothing can then be claimed about the map.
+    by
+        Correct the map in each group of a column, or of a crossing such as product*channel; repeatable.
+
+        Few rows change little: how far groups may move is chosen by cross-fitted log loss, and is 0 where nothing is
+        gained (:class:`~certcal.calibrators.GroupedMap`). For Predictions and arrays, the group of each sample, or
+        several such arrays by name. Maps of all classes are judged by group, and stay one for all.
+    common_map
+        Use one map for all groups, and only judge them.
+    real_scores
+        Scores are any numbers, such as points of a scorecard, margins or log-odds, and become probabilities.
     map_bins
         Number of bins of the map, for histogram and equal-mass.
     bins
@@ -440,10 +479,18 @@ def recalibrate(
     """
     progress = as_reporter(progress)
     asked = gather(RecalibrateSettings, locals())
+    real, data = _real_scores(data) if real_scores else (None, data)
     table, columns = data.read(columns, {**locals(), "confidence": None})
     given = source_of(table, columns, asked, defaults_of(recalibrate))
+    if common_map and by is None:
+        raise InputError(
+            "it is for groups, and there are none", argument="common_map", remedy="give by, or leave it out"
+        )
     if given.kind == "predictions":
-        found = _of_predictions(given, columns, asked, progress)
+        found = _of_predictions(given, columns, asked, _Beside(by, real), progress)
+    elif by is not None:
+        reason = f"it is for a table of predictions, and {given.name} is {given.words}"
+        raise InputError(reason, argument="by", remedy="leave it out")
     else:
         from certcal.verbs.certified_recalibration import recalibrate_certified
 
@@ -462,23 +509,93 @@ def has_figure(data: Any, columns: Mapping[str, Any] | None, **options: Any) -> 
     return not takes_scores(asked.method, layout.kind)
 
 
+@dataclass(frozen=True)
+class _Beside:
+    """What arrays have beside what was predicted and what was true."""
+
+    by: Any = None
+    real: NDArray[np.float64] | None = None
+
+
+def _real_scores(data: PredictionSource) -> tuple[NDArray[np.float64] | None, PredictionSource]:
+    """Real scores of arrays, and ranks in their place; a table has its own."""
+    first: Any = data.given[0]
+    if len(data.given) == 1 and not isinstance(first, Predictions):
+        return None, data
+    if len(data.given) != 2 or isinstance(first, str) or callable(first) or hasattr(first, "predict_proba"):
+        reason = "it is for a column of a table, or for arrays"
+        raise InputError(
+            reason, argument="real_scores", remedy="pass y_true and the scores, such as decision_function(X)"
+        )
+    scores: Any = data.given[1]
+    real = real_numbers(scores, "y_prob")
+    ranks = type(scores)(ranks_of(real), index=scores.index) if hasattr(scores, "iloc") else ranks_of(real)
+    return real, PredictionSource(data.verb, (first, ranks))
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitting:
+    """How a map is fitted to samples."""
+
+    settings: RecalibrateSettings
+    rules: Sequence[GroupRule] | None
+    """What makes the groups that have corrections of their own; None for one map."""
+
+    def common(self, given: MapInput) -> tuple[Any, MapChoice | None]:
+        """One map for all."""
+        asked, method = self.settings, self.settings.method
+        if given.real is not None:
+            if asked.map_bins is not None:
+                raise InputError("maps of real scores have their own", argument="map_bins", remedy="leave it out")
+            samples = given.predictions
+            fitted = RealScores(method).fit(given.real, samples.correct, samples.sample_weight)
+            return fitted, fitted.choice_
+        if method == "auto" and asked.map_bins is None:
+            choice = choose(given.predictions, asked.seed)
+            return choice.calibrator, choice
+        return fit_predictions(given.predictions, method, map_bins=asked.map_bins), None
+
+    def fit(self, given: MapInput) -> tuple[Any, MapChoice | None]:
+        """The map, and how it was chosen."""
+        common, choice = self.common(given)
+        if self.rules is None:
+            return common, choice
+        return fit_by_group(given, self.rules, common, self.settings.seed), choice
+
+
 def _of_predictions(
-    given: SampleSource, columns: Mapping[str, Any] | None, settings: RecalibrateSettings, progress: Progress
+    given: SampleSource,
+    columns: Mapping[str, Any] | None,
+    settings: RecalibrateSettings,
+    beside: _Beside,
+    progress: Progress,
 ) -> Recalibration:
     progress.stage("reading")
-    loaded = None if isinstance(given.data, Predictions) else load_table(given.data, columns)
-    predictions: Predictions = given.data if loaded is None else loaded.predictions
+    by, is_real = beside.by, settings.real_scores
+    loaded = None
+    groups: Sequence[PredictionGroup] = ()
+    if isinstance(given.data, Predictions):
+        predictions, real = given.data, beside.real
+        cut, groups, codes = (None, (), None) if by is None else group_samples(predictions, by)
+    else:
+        loaded = load_table(given.data, columns, by=grouping_names(by), real=is_real)
+        predictions, real, cut, groups, codes = loaded.predictions, loaded.real, loaded.cut, loaded.groups, loaded.codes
+    samples = MapInput(predictions, real, codes)
     method = settings.method
+    corrected = cut is not None and not settings.common_map and not takes_scores(method, predictions.kind)
+    fitting = _Fitting(settings, cut.rules if corrected and cut is not None else None)
     classes = None if loaded is None else class_names(loaded.layout)
     folded = settings.fraction is None
     common: dict[str, Any] = {
         "source": given.name,
-        "about": {"kind": predictions.kind} if loaded is None else {"columns": loaded.layout.to_dict()},
+        "about": ({"kind": predictions.kind} if loaded is None else {"columns": loaded.layout.to_dict()})
+        | ({"real_scores": True} if is_real else {})
+        | ({} if cut is None else {"by": list(cut.asked)}),
         "description": counted(len(predictions), "sample") + (f"; {loaded.layout.description}" if loaded else ""),
         "method": method if isinstance(method, str) else type(method).__name__,
         "fitted_on": samples_of_fit(
             given,
-            prediction_fingerprint(predictions),
+            prediction_fingerprint(predictions, real),
             len(predictions),
             settings,
             classes,
@@ -487,46 +604,59 @@ def _of_predictions(
         "conventions": {each: getattr(settings, each) for each in ("bins", "closed", "fraction", "seed")}
         | ({"folds": FOLDS} if folded else {}),
     }
-
-    def fit_to(samples: Predictions) -> tuple[Any, MapChoice | None]:
-        if method == "auto" and settings.map_bins is None:
-            choice = choose(samples, settings.seed)
-            return choice.calibrator, choice
-        return fit_predictions(samples, method, map_bins=settings.map_bins), None
-
     progress.stage("fitting")
-    fit, rest = predictions, predictions
+    fit, rest, rows = samples, samples, None
     if not (folded or settings.fit_on_all):
         assert settings.fraction is not None
-        fit, rest = map(predictions.select, split_positions(len(predictions), settings.fraction, settings.seed))
-    fitted, choice = fit_to(fit)
+        fit_rows, rows = split_positions(len(predictions), settings.fraction, settings.seed)
+        fit, rest = samples.select(fit_rows), samples.select(rows)
+    fitted, choice = fitting.fit(fit)
     common["method"] = common["method"] if choice is None else choice.method
     if settings.fit_on_all:
         return fitted_to_all(fitted, common)
     progress.stage("measuring")
     made_by: list[MapChoice | None] = []
 
-    def fit_fold(samples: Predictions) -> Any:
-        found, chosen = fit_to(samples)
+    def fit_fold(part: MapInput) -> Any:
+        found, chosen = fitting.fit(part)
         made_by.append(chosen)
         return found
 
-    after = cross_fit(predictions, fit_fold, settings.seed)[0] if folded else recalibrated(fitted, rest)
-    both = (rest, after)
-    proper = ("nll", "brier_score") if both[1].probabilities is not None or both[1].task == "binary" else ()
-    top = () if both[1].task == "binary" else ("top_label_nll", "top_label_brier_score")
-    slope = ("calibration_slope",) if both[1].task == "binary" else ()
+    def judged(fold_maps: Iterable[Any] | None) -> tuple[Predictions, Sequence[Any]]:
+        """The samples after maps that were not fitted to them."""
+        own = None if fold_maps is None else iter(fold_maps)
+        if folded:
+            return cross_fit(samples, fit_fold if own is None else lambda _: next(own), settings.seed)  # pyright: ignore
+        one = fitted if own is None else next(own)
+        return rest.after(rest.apply(one)), [one]
+
+    after, maps = judged(None)
+    before = rest.predictions
+    proper = ("nll", "brier_score") if after.probabilities is not None or after.task == "binary" else ()
+    top = () if after.task == "binary" else ("top_label_nll", "top_label_brier_score")
+    slope = ("calibration_slope",) if after.task == "binary" else ()
     metrics = (*proper, *top, *slope, "ece", "accuracy", "auroc")
     told: Any = {"bins": settings.bins, "closed": settings.closed, "metrics": metrics, "seed": settings.seed}
-    change = answers(*both, ("before recalibration", common["method"]), **told)
+    change = answers(before, after, ("before recalibration", common["method"]), **told)
+    if is_real:
+        change = _without_before(change)
+    one_map = judged([each.common_ for each in maps])[0] if corrected else None
+    against = one_map if is_real else before
     notes = [
-        *split_notes(fit, rest, folded=folded),
+        *split_notes(fit.predictions, before, folded=folded),
         *_votes_note(fitted),
-        *(f"Assumed: {each}." for each in predictions.doubts),
+        *(f"Assumed: {each}." for each in predictions.doubts if not is_real),
+        *([_REAL] if is_real else []),
+        *([_FALLING] if is_real and _real_map(fitted).scale_ < 0 else []),
+        *([_ONE_MAP] if cut is not None and takes_scores(method, predictions.kind) else []),
     ]
-    made = both[1].confidence if both[1].probabilities is None else both[1].probabilities
-    certain, what = int(np.count_nonzero((made == 0) | (made == 1))), "score" if rest.task == "binary" else "confidence"
-    if not all(math.isfinite(row.new.value) for row in change.rows if row.name in ("nll", "top_label_nll")):
+    made = after.confidence if after.probabilities is None else after.probabilities
+    certain, what = (
+        int(np.count_nonzero((made == 0) | (made == 1))),
+        "score" if after.task == "binary" else "confidence",
+    )
+    whole = cast("Measurement", change.new).whole
+    if not all(math.isfinite(row.value) for row in whole.rows if row.name in ("nll", "top_label_nll")):
         notes.append(f"The log loss is infinite where a map makes a {what} 0 or 1 and the sample says otherwise.")
     elif certain:
         some = counted(certain, what)
@@ -534,13 +664,37 @@ def _of_predictions(
     return PredictionRecalibration(
         **common,
         map=fitted,
-        n_fit=len(fit),
-        n_held_out=len(rest),
+        n_fit=len(fit.predictions),
+        n_held_out=len(before),
         notes=tuple(notes),
         change=change,
         choice=choice,
         fold_methods=tuple(each.method for each in made_by if each is not None),
+        groups=group_changes(groups, against, after, rows) if groups else (),
+        by_group=None if one_map is None else Change("nll", *score_change(one_map, after, paired=True)),
     )
+
+
+_REAL = (
+    "Scores are real numbers: before the map they have ranks and no calibration error, so that nothing but the AUROC "
+    "is shown before it."
+)
+_FALLING = "Higher scores go with fewer outcomes of 1: the map turns their order round."
+_ONE_MAP = "A map of all classes has no corrections by group: one map was fitted, and groups are judged."
+
+
+def _real_map(fitted: Any) -> RealScores:
+    return getattr(fitted, "common_", fitted)
+
+
+def _without_before(change: ChangeComparison) -> ChangeComparison:
+    """What is known of ranks alone before a map."""
+    old = change.old
+    assert isinstance(old, Measurement)
+    rows = tuple(row for row in change.rows if row.name == "auroc")
+    whole = replace(old.whole, rows=tuple(row for row in old.whole.rows if row.name == "auroc"))
+    rest = (row.name for row in change.rows if row.name != "auroc")
+    return replace(change, old=replace(old, whole=whole), rows=rows, unmatched=tuple(dict.fromkeys(rest)), judged=())
 
 
 def _votes_note(fitted: Any) -> list[str]:
@@ -585,8 +739,8 @@ def class_names(layout: Layout) -> tuple[str, ...] | None:
     return None if layout.family is None or layout.family.is_ordered else layout.family.classes
 
 
-def prediction_fingerprint(predictions: Predictions) -> str:
-    """What tells predictions from others.
+def prediction_fingerprint(predictions: Predictions, real: NDArray[np.float64] | None = None) -> str:
+    """What tells predictions from others; real scores, where predictions hold their ranks.
 
     Examples
     --------
@@ -594,6 +748,8 @@ def prediction_fingerprint(predictions: Predictions) -> str:
     64
     """
     scores = predictions.logits if predictions.kind == "logits" else predictions.probabilities
+    if real is not None:
+        return fingerprint_of(real, predictions.correct)
     if scores is None:
         return fingerprint_of(predictions.confidence, predictions.correct)
     return fingerprint_of(scores, predictions.labels)

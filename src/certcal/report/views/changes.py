@@ -117,11 +117,12 @@ def _cells_of_change(row: Change, spread: bool, tested: bool, judged: bool) -> l
     for each in (row.old, row.new):
         made.append(text_of(each) if isinstance(each, Estimate) else f"{SIGNS[each.side]} {each.text}")
         made += [interval(each) if isinstance(each, Estimate) else ""] if spread else []
-    made += [_difference(row), *([_interval_text(row)] if tested else [])]
+    made += [signed_difference(row), *([interval_of_change(row)] if tested else [])]
     return [*made, row.verdict or ""] if judged else made
 
 
-def _difference(row: Change) -> Cell:
+def signed_difference(row: Change) -> Cell:
+    """The difference, which stands out where it is one for sure."""
     return Strong(_signed_value(row)) if row.changed else _signed_value(row)
 
 
@@ -139,8 +140,8 @@ def groups_table(found: ChangeComparison) -> Table:
     lines: list[tuple[str, int, Mapping[Any, Cell]]] = []
     for group, members in (("all", found.rows), *found.groups.items()):
         by_name = {row.name: row for row in reversed(members)}
-        cells: dict[Any, Cell] = {name: _difference(row) for name, row in by_name.items()}
-        cells |= {("interval", name): _interval_text(row) for name, row in by_name.items()}
+        cells: dict[Any, Cell] = {name: signed_difference(row) for name, row in by_name.items()}
+        cells |= {("interval", name): interval_of_change(row) for name, row in by_name.items()}
         lines.append((group, members[0].new.n if members else 0, cells))
     return per_group(getattr(found.new, "by", None), columns, lines, "Differences per group: new minus old")
 
@@ -197,10 +198,11 @@ def difference_said(row: Change) -> str:
     if row.interval is None or row.changed is None:
         return "A difference of estimates, without an interval."
     shows = "It excludes 0." if row.changed else "It contains 0: this number does not show a change."
-    return f"{percent_text(row.interval.level)} interval {_interval_text(row)}. {shows}"
+    return f"{percent_text(row.interval.level)} interval {interval_of_change(row)}. {shows}"
 
 
-def _interval_text(row: Change) -> str:
+def interval_of_change(row: Change) -> str:
+    """The interval of the difference."""
     return NOTHING if row.interval is None else between(row.interval.lower, row.interval.upper, _DIGITS)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.text import capital, counted
-from certcal.calibrators import ScoreCalibrator, describe
+from certcal.calibrators import GroupedMap, ScoreCalibrator, describe, takes_real_scores
 from certcal.predictions import task_of
 from certcal.report.charts import Bars, Chart, Line, Mark, Panel, Points, Segments, counts, unit
-from certcal.report.document import Claim, Column, Facts, Report, Section, Table, Text
-from certcal.report.names import definitions, label, wording
-from certcal.report.numbers import number
-from certcal.report.views.changes import changes_table, diagrams, difference_said
+from certcal.report.document import (
+    NOTHING,
+    Cell,
+    Claim,
+    Column,
+    Facts,
+    Figures,
+    Heading,
+    Report,
+    Section,
+    Table,
+    Text,
+    text_of,
+)
+from certcal.report.names import definitions, label, metric_rows, wording
+from certcal.report.numbers import interval, number
+from certcal.report.views.changes import (
+    changes_table,
+    diagrams,
+    difference_said,
+    interval_of_change,
+    signed_difference,
+)
 from certcal.verbs.map_answer import deciding_change
 
 if TYPE_CHECKING:
@@ -25,7 +44,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_MOST_FLAT, _MOST_ROWS = 60, 40
+_MOST_FLAT, _MOST_ROWS, _MOST_LINES = 60, 40, 7
 _GRID = 400
 _NARROWEST = 0.004  # parts of a map narrower than this would not be seen
 
@@ -40,9 +59,10 @@ def view(found: Any) -> Report:
         title,
         [_headline_after_map(found), Text(" ".join(each.text for each in found.answer if each.kind != "next"))],
         [
-            Section("Before and after", changes_table(found.change, ("before", found.method)), brief=True),
+            Section("Before and after", _numbers(found), brief=True),
+            Section("Groups", _groups_table(found) if found.groups else None, brief=True),
             Section("Maps that were compared", _tried_table(found), brief=True),
-            Section("Reliability diagrams", diagrams(found.change, ("Before", capital(found.method)))),
+            Section("Reliability diagrams", _diagrams(found)),
             Section("Map", charts(found)),
         ],
         [
@@ -58,10 +78,87 @@ def view(found: Any) -> Report:
 
 
 def charts(found: Recalibration) -> Sequence[Chart]:
-    """The map, where it is one of confidences."""
-    if isinstance(found.map, ScoreCalibrator):
+    """The map, where it is one of confidences; one by group with its groups, where these are few."""
+    fitted = found.map
+    if isinstance(fitted, ScoreCalibrator) or takes_real_scores(fitted):
         return []
-    return [map_chart({found.method: found.map}, None, _mapped_number(found))]
+    maps: dict[str, Any] = {found.method: fitted}
+    if isinstance(fitted, GroupedMap):
+        maps = {"common map": fitted.common_}
+        first = fitted.corrections_[0]
+        if len(fitted.corrections_) == 1 and first.codes.size <= _MOST_LINES:
+            for code in first.codes.tolist():
+                maps["*".join(first.rule.where(code).values())] = _OfGroup(fitted, code)
+    return [map_chart(maps, None, _mapped_number(found))]
+
+
+@dataclass(frozen=True)
+class _OfGroup:
+    """A map by group, of one group."""
+
+    map: GroupedMap
+    code: int
+
+    def predict(self, confidence: Floats) -> Floats:
+        """Confidences after the map."""
+        codes = np.full((1, len(confidence)), self.code)
+        return self.map.corrected(self.map.common_.predict(confidence), codes)
+
+
+def _numbers(found: PredictionRecalibration) -> Table:
+    """Before and after; of real scores all numbers after the map, and before it their ranks."""
+    if not found.is_real:
+        return changes_table(found.change, ("before", found.method))
+    before = {row.name: text_of(row) for row in found.before.rows}
+    columns = [Column("metric"), Column("before", "estimate"), Column(found.method, "estimate")]
+    columns.append(Column("interval", "interval", priority=1))
+    rows = metric_rows(
+        found.after.rows, found.after.task, lambda row: [before.get(row.name, NOTHING), text_of(row), interval(row)]
+    )
+    return Table(columns, [_without_bins(row) for row in rows])
+
+
+def _without_bins(row: Any) -> Any:
+    return row if isinstance(row, Heading) else [row[0], *row[2:]]
+
+
+def _diagrams(found: PredictionRecalibration) -> Figures:
+    drawn = diagrams(found.change, ("Before", capital(found.method)))
+    return replace(drawn, charts=drawn.charts[1:]) if found.is_real else drawn
+
+
+def _groups_table(found: PredictionRecalibration) -> Table:
+    """A line per group: log loss, then slope, then ranges that are wrong."""
+    paired, several = found.groups[0].score is not None, len({each.by for each in found.groups}) > 1
+    sloped = any(each.slope_after is not None for each in found.groups)
+    what = label(found.groups[0].new.name, found.after.task)
+    names = ("one map", "by group") if found.is_real else ("before", "after")
+    columns = [Column("group"), Column("samples", "count", priority=6)]
+    columns += [Column(f"{what} {names[0]}", "estimate", priority=5)] if paired else []
+    columns += [Column(f"{what} {names[1]}", "estimate")]
+    if paired:
+        columns += [Column("difference", "estimate"), Column("interval", "interval", priority=4), Column("is")]
+    columns += [Column("slope", "text", priority=1)] if sloped else []
+    columns += [Column("wrong ranges", "text", priority=2)]
+    rows: list[Sequence[Cell]] = []
+    for each in found.groups:
+        cells: list[Cell] = [each.group, f"{each.n:,}"]
+        if each.score is not None:
+            cells += [number(each.score.old.value), number(each.new.value), signed_difference(each.score)]
+            cells += [interval_of_change(each.score), each.verdict or ""]
+        else:
+            cells += [number(each.new.value)]
+        cells += [_both(each.slope_before, each.slope_after, lambda value: f"{value:.2f}")] if sloped else []
+        rows.append([*cells, _both(each.wrong_before, each.wrong_after, str)])
+    asked = "Groups of different columns overlap. " if several else ""
+    note = f"{asked}The intervals of all groups hold together at 95 %, from paired rows and as samples become many."
+    return Table(columns, rows, note=note if paired else asked, most=1_000)
+
+
+def _both(before: Any, after: Any, text: Callable[[Any], str]) -> str:
+    if after is None or after != after:
+        return NOTHING
+    return text(after) if before is None or before != before else f"{text(before)} → {text(after)}"
 
 
 def _mapped_number(found: Recalibration) -> str:
@@ -70,6 +167,10 @@ def _mapped_number(found: Recalibration) -> str:
 
 
 def _headline_after_map(found: PredictionRecalibration) -> Claim:
+    if found.is_real:
+        row = next(row for row in found.after.rows if row.name == "nll")
+        over = f"on {counted(found.n_held_out, 'sample')} that the map was not fitted to"
+        return Claim.of(row, f"After the map, {label(row.name, found.after.task)}", over=over, settings=False)
     change = deciding_change(found.change) or next(row for row in found.change.rows if row.name == "ece")
     name = label(change.name, found.after.task)
     over = (
@@ -87,6 +188,8 @@ def _tried_table(found: PredictionRecalibration) -> Table | None:
         for each in found.choice.tried
     ]
     heads = ("log loss", "behind the best", "minus no map", "standard error")
+    if found.is_real:  # no map is none of these
+        heads, rows = heads[:2], [row[:3] for row in rows]
     columns = [Column("map"), *(Column(head, "estimate", priority=place) for place, head in enumerate(heads))]
     others = sorted(set(found.fold_methods) - {found.method})
     note = f"In other folds the choice was {', '.join(others)}." if others else ""
