@@ -28,13 +28,10 @@ _PROPER = {
 
 
 def deciding_change(change: ChangeComparison) -> Change | None:
-    """The difference that decides: that of the log loss or, where it is or may be infinite, of the Brier score."""
+    """The difference that decides: that of the log loss or, where it is infinite, of the Brier score."""
     rows = {row.name: row for row in change.rows}
     found = (rows[name] for name in _PROPER if name in rows)
-    return next(
-        (row for row in found if row.interval is not None and math.isfinite(row.interval.lower + row.interval.upper)),
-        None,
-    )
+    return next((row for row in found if math.isfinite(row.difference) and row.interval is not None), None)
 
 
 def _signed(number: str) -> str:
