@@ -1454,8 +1454,8 @@ MUTATIONS = (
     mutation(
         "cross-fitting: maps see the samples that they are judged on",
         "calibrators/_choice.py",
-        "fitted.append(fit(predictions.select(train)))",
-        "fitted.append(fit(predictions))",
+        "fitted.append(fit(given.select(train)))",
+        "fitted.append(fit(given))",
         "tests/calibrators/test_choice.py::test_every_row_is_judged_by_a_map_that_was_chosen_and_fitted_without_it",
     ),
     mutation(
