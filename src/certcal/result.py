@@ -51,8 +51,9 @@ class Command(str):
 class Sentence:
     """One sentence of an :class:`Answer`."""
 
-    kind: Literal["shown", "seen", "next"]
-    """"shown" holds with the level of the answer, "seen" is so on these samples, "next" is what to do."""
+    kind: Literal["shown", "seen", "fact", "next"]
+    """"shown" holds with the level of the answer, "seen" is so on these samples, "fact" is about no samples (how many
+    jobs are done), "next" is what to do."""
     text: str
     """In plain words."""
     basis: Literal["proven", "asymptotic", ""] = ""
@@ -65,12 +66,17 @@ class Sentence:
         """A command, or a call, to be copied; empty where there is none."""
         return self.data.get("command", "")
 
+    @property
+    def word(self) -> str:
+        """What stands before it; nothing before a fact."""
+        return "" if self.kind == "fact" else self.kind
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {"kind": self.kind, "text": self.text, **({"basis": self.basis} if self.basis else {}), **self.data}
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.text}{self.command and f' {self.command}'}"
+        return f"{self.word and f'{self.word}: '}{self.text}{self.command and f' {self.command}'}"
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,8 @@ class Result(PlainValues, ABC):
     view: ClassVar[str] = "certcal.report.views"
     # What was asked: the title of a page.
     question: ClassVar[str] = ""
+    # What the plain sentences on top are: "seen" on samples, or a "fact" about none.
+    stated: ClassVar[Literal["seen", "fact"]] = "seen"
     # Name and version of the JSON's layout. The version rises when a key goes away or changes its meaning.
     schema: ClassVar[str]
     schema_version: ClassVar[int] = 1
@@ -164,7 +172,7 @@ class Result(PlainValues, ABC):
     @property
     def answer(self) -> Answer:
         """What is the case, whether that is shown or only seen, and what to do next; by default what stands on top."""
-        return answer_of_claims(each for each in self.top() if not isinstance(each, Command))
+        return answer_of_claims((each for each in self.top() if not isinstance(each, Command)), stated=self.stated)
 
     def contents(self) -> dict[str, Any]:
         """The answer as plain values, without the name of its schema; by default what the class declares."""
@@ -384,8 +392,13 @@ class Result(PlainValues, ABC):
         return self.report()._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
-def answer_of_claims(told: Iterable[Any], next_step: Sentence | None = None, unsaid: Sequence[str] = ()) -> Answer:
-    """An answer of sentences and claims: bounds, certificates and worst cases are shown, all others seen.
+def answer_of_claims(
+    told: Iterable[Any],
+    next_step: Sentence | None = None,
+    unsaid: Sequence[str] = (),
+    stated: Literal["seen", "fact"] = "seen",
+) -> Answer:
+    """An answer of sentences and claims: bounds, certificates and worst cases are shown, other claims seen.
 
     A claim may be told as (claim, "its sentence") or as (claim, "what", "over what").
     """
@@ -393,7 +406,7 @@ def answer_of_claims(told: Iterable[Any], next_step: Sentence | None = None, uns
     for each in told:
         claim, *words = cast("tuple[Any, ...]", each) if isinstance(each, tuple) else (each,)
         if isinstance(claim, str):
-            sentences.append(Sentence("seen", claim))
+            sentences.append(Sentence(stated, claim))
             continue
         data = {"quantity": claim.name, "value": float(claim.value)} if hasattr(claim, "value") else {}
         sure = hasattr(claim, "delta") or hasattr(claim, "ledger") or hasattr(claim, "extreme")

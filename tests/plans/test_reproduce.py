@@ -154,6 +154,8 @@ def test_a_dry_run_says_what_is_left(tmp_path: Path) -> None:
     some = certcal.reproduce("cc-table7", dry_run=True, probe=0, **settings)
     assert some.question == "What does Table 7 take?"
     assert 0 < sum(each.left for each in some.cost) == some.jobs - some.done
+    assert [str(each) for each in some.answer] == [f"{some.done} of {some.jobs} jobs done."]
+    assert some.answer.key == ""
     certcal.reproduce("cc-table7", **settings)
     dry = certcal.reproduce("cc-table7", dry_run=True, probe=0, **settings)
     assert [(each.left, each.forward, each.backward) for each in dry.cost] == [(0, 0, 0)] * 3
@@ -197,3 +199,4 @@ def test_the_page_of_the_papers_is_what_the_plans_say() -> None:
 
     written = PAGE.read_text("utf-8")
     assert page(written) == written
+    assert f"| {len(plan_names())} plans " in (PAGE.parents[1] / "README.md").read_text("utf-8")

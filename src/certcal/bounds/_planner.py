@@ -38,6 +38,7 @@ class Plan(Result, kind="plan", more="sentence"):
     """How many samples are likely to be enough. An estimate: it depends on what was assumed, and on the simulation."""
 
     question: ClassVar[str] = "How many samples are enough?"
+    stated = "fact"
 
     n: int
     """Number of samples, rounded up to two digits."""

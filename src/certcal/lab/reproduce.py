@@ -38,6 +38,7 @@ class PlanList(Result):
     """The tables and figures that there are plans for."""
 
     question: ClassVar[str] = "Which tables and figures can be reproduced?"
+    stated = "fact"
     forms: ClassVar[Sequence[str]] = (".html", ".txt", ".json", ".csv", ".md", ".tex")
 
     plans: tuple[PaperPlan, ...]
@@ -97,6 +98,8 @@ def list_plans() -> PlanList:
 class Reproduction(Result):
     """A table or figure of a paper, as printed and as it came out here."""
 
+    stated = "fact"
+
     plan: Any
     """The plan that was run, with its scale and changes."""
     tables: tuple[ComparedTable, ...]
@@ -140,10 +143,11 @@ class Reproduction(Result):
 
     def top(self) -> Sequence[str]:
         """How far it got, and whether numbers can be compared."""
-        plan = self.plan
+        plan, done = self.plan, f"{self.done:,} of {counted(self.jobs, 'job')} done."
         if not self.ran:
-            return [f"{plan.place} takes {counted(self.jobs, 'job')}, of which {self.done:,} are done."]
-        said = [] if self.done == self.jobs else [f"{self.done:,} of {self.jobs:,} jobs are done."]
+            hours = [each.hours for each in self.cost if each.hours is not None]
+            return [done, *([f"The others take {sum(hours):,.3g} hours of this device."] if hours else [])]
+        said = [] if self.done == self.jobs else [done]
         if not plan.as_printed:
             order = sum((each for table in self.tables for each in table.orders().values()), RowOrder())
             said += [f"The {order.sentence}"] if order else []

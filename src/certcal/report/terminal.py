@@ -185,11 +185,14 @@ class _Page:
     def answer(self, answer: Answer) -> list[RenderableType]:
         """Sentences behind the word for how much they claim, the first in bold, and commands that can be copied."""
         grid = Table.grid(padding=(0, _GAP, 0, 0))
-        grid.add_column(style="bold")
+        tagged = any(each.word for each in answer)
+        if tagged:
+            grid.add_column(style="bold")
         grid.add_column(overflow="fold")
         for place, each in enumerate(answer):
             remark = " (asymptotic)" if each.basis == "asymptotic" else ""
-            grid.add_row(Text(each.kind, _TAGS[each.kind]), self.line(each.text + remark, "" if place else "bold"))
+            tag = [Text(each.word, _TAGS.get(each.kind, ""))] if tagged else []
+            grid.add_row(*tag, self.line(each.text + remark, "" if place else "bold"))
         commands = [Text(f"  {self.clean(each.command)}", no_wrap=True) for each in answer if each.command]
         listed = [("This holds if:", answer.assumptions), ("This does not say:", answer.unsaid if self.full else ())]
         limits = [

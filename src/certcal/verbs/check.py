@@ -108,7 +108,7 @@ class Check(Result, keys="source verb outcome rows not_recomputed"):
             said = [f"Does not hold: {len(wrong):,} of {what} came out otherwise.", *_first_sentences(wrong)]
         elif self.rows:
             said = [f"{'Holds' if not self.not_recomputed else 'Not recomputed in full'}: {what} came out the same."]
-        return Answer(tuple(Sentence("seen", text) for text in (*said, *self.not_recomputed)), unsaid=(_AUTHORS,))
+        return Answer(tuple(Sentence("fact", text) for text in (*said, *self.not_recomputed)), unsaid=(_AUTHORS,))
 
     def top(self) -> Sequence[str]:
         """The sentences of the answer."""

@@ -43,6 +43,7 @@ class RunSummary(Result):
     """A run on disk at a glance: what was sampled, with what, and how complete it is."""
 
     question: ClassVar[str] = "What is in this run?"
+    stated = "fact"
 
     run: Run
     """The run."""

@@ -70,6 +70,7 @@ class StudyReview(Result):
     """
 
     view: ClassVar[str] = "certcal.lab.study.review_view"
+    stated = "fact"
 
     answers: tuple[QuestionAnswer, ...]
     """To the seven questions, in their order."""

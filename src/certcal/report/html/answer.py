@@ -20,14 +20,12 @@ def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
     told = [each for each in others if each.kind != "next"]
     return element(
         "div",
-        element("h2", tag(first), " ", as_markup(first.text, SENTENCE), id="answer"),
+        element("h2", tag(first), as_markup(first.text, SENTENCE), id="answer"),
         element("div", seen, class_="picture") if seen else None,
         element(
             "div",
             judged,
-            element(
-                "ul", [element("li", tag(each), " ", element("div", _told(each))) for each in told], class_="findings"
-            )
+            element("ul", [element("li", tag(each), element("div", _told(each))) for each in told], class_="findings")
             if told
             else None,
             note(answer.key) if answer.key else None,
@@ -38,9 +36,11 @@ def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
     )
 
 
-def tag(sentence: Sentence) -> Raw:
-    """The word for how much a sentence claims; its border differs as well as its colour."""
-    return element("span", sentence.kind, class_=f"tag {sentence.kind}")
+def tag(sentence: Sentence) -> Raw | None:
+    """The word for how much a sentence claims, and a space; its border differs as well as its colour."""
+    if not sentence.word:
+        return None
+    return join(element("span", sentence.word, class_=f"tag {sentence.kind}"), " ")
 
 
 def _told(sentence: Sentence) -> Raw:
@@ -49,7 +49,7 @@ def _told(sentence: Sentence) -> Raw:
 
 
 def _next_step(sentence: Sentence) -> Raw:
-    said = element("p", tag(sentence), " ", as_markup(sentence.text, SENTENCE))
+    said = element("p", tag(sentence), as_markup(sentence.text, SENTENCE))
     return element("div", said, to_copy(sentence.command, "next-command") if sentence.command else None, class_="next")
 
 
