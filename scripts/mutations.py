@@ -1321,6 +1321,14 @@ MUTATIONS = (
         "tests/test_verdict_table.py::test_several_settings_count_in_what_holds_together_and_not_in_what_passes",
     ),
     mutation(
+        "verdicts: every end comes nearer like 1/n",
+        "verdict/ends.py",
+        "_POWER, _POWER_OF_TRUE_ERROR = 2.0, 2.7",
+        "_POWER, _POWER_OF_TRUE_ERROR = 1.0, 1.0",
+        "tests/test_verdict.py::test_about_so_many_samples_would_show_it",
+        "test_bounds_of_the_true_error_need_more_than_four_times_the_samples_for_half_the_error",
+    ),
+    mutation(
         "verdicts: what is not shown is not met",
         "verdict/judging.py",
         "not asked.met_by(far.value):",

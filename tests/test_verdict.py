@@ -151,7 +151,7 @@ def test_the_other_end_of_an_interval_shows_the_opposite_and_between_them_nothin
     assert (one.outcome, one.value, one.samples_needed) == (outcome, value, needed)
     assert (one.estimate, one.interval, verdict.outcome) == (0.06, (0.03, 0.08), outcome)
     assert ("more likely to show that it is not met" in one.sentence) == (text in ("ece <= 4%", "ece <= 3%"))
-    assert verdict.table() == [(text, "", one.found, one.limit_text, outcome)]
+    assert verdict.table()[0][:5] == (text, "", f"calibration error in 15 bins {one.found}", one.limit_text, outcome)
     assert verdict.to_dict()[0]["outcome"] == outcome
 
 
@@ -339,10 +339,60 @@ def test_a_result_says_its_verdict_in_json_on_its_page_and_in_its_text(tmp_path)
     assert '"verdict"' in (tmp_path / "a.json").read_text()
     page = (tmp_path / "a.html").read_text()
     assert page.index('id="headline"') < page.index('class="verdict fail"') < page.index("<table")
+    shown = str(found.report(require=asked))
+    assert shown.index("1 not met, 1 met") < shown.index("ece <= 0.2") < shown.index("shown  Calibration error")
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        ("ece <= 3%", 800),
+        ("calibration_slope >= 0.8", 300),
+        ("calibration_slope <= 1.2", 300),
+        ("observed_expected_ratio <= 1.2", 150),
+        ("accuracy >= 75%", 300),
+    ],
+)
+def test_about_so_many_samples_would_show_it(text, n):
+    rng = np.random.default_rng(11)
+
+    def judged(n):
+        scores = rng.beta(1, 3, n)
+        predictions = certcal.Predictions.from_scores(scores, (rng.random(n) < scores).astype(int))
+        rows = certcal.metrics.measure(predictions, metrics=[text.split()[0]], bootstrap=10).rows
+        return judge([Candidate(row) for row in rows], text).judgements[0]
+
+    needed = [one.samples_needed for one in (judged(n) for _ in range(40)) if one.samples_needed]
+    about = int(np.median(needed))
+    shares = [np.mean([judged(round(times * about)).passed for _ in range(25)]) for times in (1 / 4, 2)]
+    assert shares[0] <= 0.5 <= shares[1]
+
+
+def test_bounds_of_the_true_error_need_more_than_four_times_the_samples_for_half_the_error():
+    rng = np.random.default_rng(3)
+
+    def judged(n):
+        scores = rng.random(n)
+        found = certcal.bound((rng.random(n) < scores).astype(int), scores)
+        return found.verdict("calibration error <= 5%").judgements[0]
+
+    needed = judged(1_000).samples_needed
+    assert needed is not None
+    assert not judged(needed // 2).passed
+    assert judged(2 * needed).passed
+
+
+def test_several_requirements_are_a_table():
+    known = [interval(0.06, 0.03, 0.08, bins=15), Candidate(Estimate("accuracy", 0.9, 400))]
+    verdict = judge(known, ["estimate accuracy >= 80%", "ece <= 7%"])
     assert repr(verdict) == str(verdict)
-    assert str(found.report(require=asked)).index(verdict.lines[0][:20]) < str(found.report(require=asked)).index(
-        "Bounds"
-    )
+    assert str(verdict).splitlines()[:3] == [
+        "2 requirements: 1 not shown, 1 met.",
+        "not shown  ece <= 7%                 calibration error in 15 bins at most 8.01%  limit 7%   "
+        "95% sure; about 400 samples would show it",
+        "met        estimate accuracy >= 80%  the estimate of accuracy 90.00%             limit 80%  "
+        "on these samples only",
+    ]
 
 
 def test_an_attack_passes_only_as_an_estimate():

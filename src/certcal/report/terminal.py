@@ -14,12 +14,13 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from certcal._base.text import printable, to_ascii
+from certcal._base.text import capital, printable, to_ascii
 from certcal.report import document
 from certcal.report.charts import Axis, Chart, TextBars, TextRanges
 from certcal.report.provenance import Provenance
 from certcal.report.scale import Scale
 from certcal.result import Answer
+from certcal.verdict import Verdict
 
 # First columns are clipped to this many cells, and to fewer where space is short.
 _NAME, _INTERVAL_NAME, _SHORT_NAME = 40, 34, 24
@@ -151,7 +152,7 @@ class _Page:
         parts += self.dim(report.description)
         if report.verdict is not None:
             parts += self.bold(report.verdict.summary)
-            parts += [self.line(one.sentence, f"bold {_COLOURS[one.outcome]}") for one in report.verdict.worst_first]
+            parts += self.verdict(report.verdict)
             parts += self.scale(Scale.of(report.verdict.decisive))
             parts += self.dim(report.verdict.note)
         known = [name for name in document.ABOUT if name in report.about]
@@ -168,6 +169,25 @@ class _Page:
                 parts += [_BLANK, *self.bold(section.title), *blocks]
         notes = self.dim(*report.notes)
         return [*parts, _BLANK, *notes] if notes else parts
+
+    def verdict(self, verdict: Verdict) -> list[RenderableType]:
+        """A sentence; of several requirements a table, where a remark stands below what was found."""
+        one, rows = verdict.decisive, verdict.table()
+        if len(rows) == 1:
+            return [self.line(one.sentence, f"bold {_COLOURS[one.outcome]}")]
+        heads = ("verdict", "requirement", "where", "found", "limit")
+        shown = [head for head in heads if head != "where" or any(row.where for row in rows)]
+        grid = Table(box=self.signs.frame, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+        for head in shown:
+            grid.add_column(
+                head, no_wrap=head == "verdict", ratio={"found": 3, "requirement": 2}.get(head), overflow="fold"
+            )
+        for row in rows:
+            cells = {head: self.line(getattr(row, head)) for head in shown}
+            cells["verdict"].stylize(f"bold {_COLOURS[row.verdict]}")
+            cells["found"].append(f"\n{self.clean(capital(row.remark))}." if row.remark else "", "dim")
+            grid.add_row(*cells.values())
+        return [grid]
 
     def scale(self, scale: Scale | None) -> list[RenderableType]:
         """The limits on a line with the interval and the estimate, and what the signs mean."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
@@ -92,12 +92,16 @@ class Judgement(
     @property
     def sentence(self) -> str:
         """The outcome, the number that decided, the limit, and how sure that is."""
-        return f"{self.outcome}: {self.what} is {self.found} ({self.limit_text}){self.remark}."
+        return f"{self.outcome}: {self.what}{self._place} is {self.found} ({self.limit_text}){self.remark}."
 
     @property
     def statement(self) -> str:
         """What the number is, without the limit."""
-        return f"{capital(self.what)} is {self.found}."
+        return f"{capital(self.what)}{self._place} is {self.found}."
+
+    @property
+    def _place(self) -> str:
+        return self.where and (" " if self.where.startswith("(") else " for ") + self.where
 
     @property
     def badness(self) -> tuple[int, bool, float]:
@@ -110,6 +114,18 @@ class Judgement(
         same = own is not None and all(own[key] == judged[key] for key in ("name", "value", "n"))
         judged |= {"group": self.group, "settings": dict(self.settings), "sentence": self.statement}
         return {**own, **judged} if own is not None and same else judged
+
+
+class VerdictRow(NamedTuple):
+    """One requirement in the table of a verdict."""
+
+    requirement: str
+    where: str
+    found: str
+    limit: str
+    verdict: Outcome
+    remark: str
+    """How sure it is, and what would show it."""
 
 
 @dataclass(frozen=True)
@@ -148,9 +164,15 @@ class Verdict:
         """The judgements, those that are not met first."""
         return sorted(self.judgements, key=lambda each: -OUTCOMES.index(each.outcome))
 
-    def table(self) -> list[tuple[str, str, str, str, str]]:
-        """Rows of (requirement, where, found, limit, verdict), the worst verdicts first."""
-        return [(each.requirement, each.where, each.found, each.limit_text, each.outcome) for each in self.worst_first]
+    def table(self) -> list[VerdictRow]:
+        """A row per requirement and group, the worst verdicts first."""
+        return [
+            VerdictRow(
+                *(each.requirement, each.where, f"{each.what} {each.found}", each.limit_text),
+                *(each.outcome, each.remark.removeprefix(", ")),
+            )
+            for each in self.worst_first
+        ]
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -200,7 +222,18 @@ class Verdict:
         return said
 
     def __str__(self) -> str:
-        return "\n".join(filter(None, (self.summary, *self.lines, self.note)))
+        lines = self.lines
+        if len(lines) > 1:
+            rows = [
+                (each.verdict, each.requirement, each.where, each.found, each.limit, each.remark)
+                for each in self.table()
+            ]
+            sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            lines = tuple(
+                "  ".join(text.ljust(size) for text, size in zip(row, sizes, strict=True) if size).rstrip()
+                for row in rows
+            )
+        return "\n".join(filter(None, (self.summary, *lines, self.note)))
 
     __repr__ = __str__
 
@@ -338,7 +371,7 @@ def _strongest(found: Sequence[Candidate], question: _Question) -> tuple[Candida
     usable = [(each, number) for each, number in shown if number is not None]
     if not usable:
         several = question.found if len(found) < len(question.found) else ()
-        raise _unusable(found, asked.words + _where(found[0], several, asked), asked)
+        raise _unusable(found, " ".join(filter(None, (asked.words, _where(found[0], several, asked)))), asked)
     return min(usable, key=lambda pair: (pair[1].order, pair[0].rank(question.names) or 0))
 
 
@@ -378,8 +411,8 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
         limit,
         (None, limit) if asked.side == "upper" else (limit, None),
         number.failure,
-        what + where.replace(f"(bins={candidate.known.get('bins')}, ", "(") if " bins" in what else what + where,
-        where.removeprefix(" for ").strip(),
+        what,
+        where.replace(f"(bins={candidate.known.get('bins')}, ", "(") if " bins" in what else where,
         side + printed,
         {"<=": "limit ", ">=": "limit ", "<": "must be below ", ">": "must be above "}[asked.relation]
         + _limit_text(asked, printed),
@@ -438,7 +471,7 @@ def _where(candidate: Candidate, every: Sequence[Candidate], asked: Requirement,
         key: int(value) if isinstance(value, float) and value.is_integer() else value for key, value in told.items()
     }
     inside = ", ".join(filter(None, (settings_text(whole), f"worst of {parts}" if parts > 1 else "")))
-    return f"{f' ({inside})' if inside else ''}{'' if candidate.group is None else f' for {candidate.group}'}"
+    return " for ".join(filter(None, (f"({inside})" if inside else "", candidate.group or "")))
 
 
 def _text_on_its_side(number: DecisiveNumber, asked: Requirement, passed: bool) -> str:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -22,7 +22,7 @@ from certcal.report.html.elements import Child, Raw, definition_list, element, j
 from certcal.report.html.markup import SENTENCE, as_markup, clip_middle, details, note, scrolling, unbroken
 from certcal.report.provenance import Provenance
 from certcal.report.scale import Scale
-from certcal.verdict import Judgement, Verdict
+from certcal.verdict import Judgement, Outcome, Verdict, VerdictRow
 
 # Pages stay below 6 MB; what is drawn takes less than a third of it.
 _MOST_DATA = 4_000_000
@@ -155,8 +155,9 @@ def _addresses(sections: Sequence[Section]) -> list[str]:
 
 def _verdict_element(verdict: Verdict) -> Raw:
     """Every requirement with its sign, those that are not met first; of very many the first ones."""
-    lines = [_judgement_line(each) for each in verdict.worst_first[:_MOST_JUDGED]]
-    left = len(verdict.judgements) - len(lines)
+    rows = verdict.table()[:_MOST_JUDGED]
+    left = len(verdict.judgements) - len(rows)
+    lines = _verdict_table(rows) if len(rows) > 1 else _judgement_line(verdict.decisive)
     more = note(f"{left} more are in the JSON of this page.") if left else None
     summary = element("p", as_markup(verdict.summary, SENTENCE)) if verdict.summary else None
     beside = note(as_markup(verdict.note, SENTENCE)) if verdict.note else None
@@ -166,8 +167,28 @@ def _verdict_element(verdict: Verdict) -> Raw:
 
 
 def _judgement_line(one: Judgement) -> Raw:
-    sign = element("span", _OUTCOME_SIGNS[one.outcome], aria_hidden="true")
-    return element("p", sign, as_markup(one.sentence, SENTENCE), class_=_CLASSES[one.outcome])
+    return element("p", _sign(one.outcome), as_markup(one.sentence, SENTENCE), class_=_CLASSES[one.outcome])
+
+
+def _sign(outcome: Outcome) -> Raw:
+    return element("span", _OUTCOME_SIGNS[outcome], aria_hidden="true")
+
+
+def _verdict_table(rows: Sequence[VerdictRow]) -> Raw:
+    """A row per requirement; how sure it is and what would show it stand below what was found."""
+
+    def cells(row: VerdictRow) -> Iterable[Child]:
+        yield element("span", _sign(row.verdict), f" {row.verdict}", class_=_CLASSES[row.verdict])
+        yield as_markup(row.requirement, SENTENCE)
+        if places:
+            yield as_markup(row.where, SENTENCE)
+        remark = element("small", as_markup(capital(f"{row.remark}."), SENTENCE)) if row.remark else None
+        yield [as_markup(row.found, SENTENCE), remark]
+        yield as_markup(row.limit, SENTENCE)
+
+    places = any(row.where for row in rows)
+    heads = ("verdict", "requirement", *(("where",) if places else ()), "found", "limit")
+    return table(heads, map(cells, rows), class_="judged")
 
 
 def _about_line(report: Report) -> Raw | None:
