@@ -189,8 +189,8 @@ class Predictions:
         """
         remedy = "pass probabilities"
         logits = (
-            f"{remedy}; if these are log-odds, apply the sigmoid first: 1/(1 + exp(-x)); margins become probabilities "
-            "by certcal recalibrate with real_scores"
+            f"{remedy}; log-odds become probabilities by the sigmoid, 1/(1 + exp(-x)), other margins by "
+            "certcal recalibrate fit with real_scores"
         )
         z = _checks.confidences(scores, "scores", remedy, of_log_odds=logits)
         y = outcome_array(outcomes, positive)

@@ -341,11 +341,14 @@ def test_metrics_may_be_named_as_they_are_shown_and_a_tiny_p_value_is_not_printe
     ("text", "remedy"),
     [
         ("score,label\n0.5,1\n1.5,0\n", "outside [0, 1]; pass probabilities"),
-        ("score,label\n-.5,1\n1.5,0\n", "; if these are log-odds, apply the sigmoid first: 1/(1 + exp(-x))"),
+        (
+            "score,label\n-.5,1\n1.5,0\n",
+            "other margins by certcal recalibrate fit with real_scores",
+        ),
         ("score,label\n2.5,1\n8.5,0\n", "if these are percentages, say so; run: certcal measure {table} --percent"),
         (
             "score,label\n612,1\n640,0\n",
-            "make them some first, with certcal.calibrators.RealScores fitted to other data",
+            "certcal recalibrate fit with real_scores",
         ),
         ("conf,correct\n2.5,1\n8.5,0\n", "if these are percentages, say so; run: certcal measure {table} --percent"),
         ("p_0,p_1,label\n5,8,1\n1,2,0\n", "; for logits, name one column per class as logits (--logits)"),

@@ -201,7 +201,7 @@ def test_rows_of_errors_are_those_of_the_file_where_rows_before_were_left_out(tm
         ),
         ("score;outcome\n12 %;1\n0.3;0\n", "row 2 is '0.3', with no percent sign"),
         ("score,outcome\n3.5,1\n0.2,0\n", "is 3.5, outside .*; if these are percentages, say so; add percent=True"),
-        ("score,outcome\n-3.5,1\n0.2,0\n", "if these are log-odds, apply the sigmoid first"),
+        ("score,outcome\n-3.5,1\n0.2,0\n", "log-odds become probabilities by the sigmoid"),
     ],
 )
 def test_what_may_mean_two_things_is_refused(tmp_path, text, sentence):

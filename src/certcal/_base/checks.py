@@ -273,10 +273,7 @@ def _remedy_of_scale(array: NDArray[Any]) -> str:
         return ""
     if most <= 100:
         return "if these are per cent, divide them by 100"
-    return (
-        "if these are points, as of a scorecard, they are no probabilities: certcal recalibrate with real_scores "
-        "makes them some"
-    )
+    return "points of a scorecard become probabilities by certcal recalibrate fit with real_scores"
 
 
 def correctness(
