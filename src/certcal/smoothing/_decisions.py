@@ -254,14 +254,8 @@ def decide(
         See above. ``alpha_below`` is ``alpha`` unless given.
     n0
         Draws that choose the class, apart from the others.
-    seed
-        Of the noise.
-    noise
-        "gaussian", or "exact" for inputs on k/255.
-    batch
-        Inputs per call of the model.
-    noise_threads
-        Threads that make noise while the model computes; unless given, as many as cores are free.
+    seed, noise, batch, noise_threads
+        As for :func:`certcal.sample`.
     block
         Looks are at multiples of this many draws.
     out

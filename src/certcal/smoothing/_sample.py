@@ -133,20 +133,10 @@ def sample(
         themselves where they see the files.
     labels
         True classes from 0.
-    sigma
-        Standard deviation of the noise.
-    n, n0
-        Draws per sample that count, and that choose the class.
-    seed
-        Of the noise.
-    out
-        The folder of the run.
-    noise
-        "gaussian", or "exact" for inputs on k/255: discretised noise whose guarantee holds in floating point.
+    sigma, n, n0, seed, out, noise, noise_threads, histograms, part
+        As for :func:`certcal.sample`.
     batch
         Rows per call of the model. A run is continued with the batches it began with, unless they do not matter.
-    noise_threads
-        Threads that make noise while the model computes, in each worker; unless given, as many as cores are free.
     workers
         Processes on this machine; more than one needs a model that was loaded by name or path.
     engine
@@ -155,12 +145,6 @@ def sample(
         Called with the forward passes that are finished and those of the whole run.
     unit
         Forward passes per shard, at most; chosen by the size of the run when not given. What a kill can lose.
-    histograms
-        Classes whose confidences get a histogram each: those with the most votes among the ``n0`` draws. With more than
-        one there is a histogram of all other classes together as well; see :meth:`Run.class_histograms`.
-    part
-        "3/16" draws the third of sixteen parts of the samples. Each part may be drawn by a process of its own, at the
-        same time, into the same folder; the run is finished when all are. Without it all that is missing is drawn.
     data_source, data_settings
         Where the data came from, and how it was chosen there and prepared: for the record.
 

@@ -141,16 +141,12 @@ def train(
     start
         Weights to begin with, for fine-tuning: a ``.safetensors`` file, or a network.
     judge
-        For ``acr``: who says which samples are hard and discarded, as a network that returns what this one does, or
-        as weights of the same network. Default: the network in training.
+        As for :func:`certcal.train`.
     soft
         For ``cat-rs``: what each training sample should be predicted as, probabilities (n, classes). Default: what
         the network in training predicts on average.
-    outputs
-        What the network returns, ``"logits"`` or ``"probabilities"``; needed unless it has an attribute ``outputs``.
-    device
-        Where to train: ``"auto"`` for an accelerator if there is one, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``,
-        … On the CPU the same call gives the same bits. A run may go on on another device.
+    outputs, device
+        As for :func:`certcal.train`.
     progress
         Called after every step.
     checkpoint_seconds

@@ -333,12 +333,9 @@ def _milestones(value: Any) -> tuple[int, ...]:
 def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = None, **changes: Any) -> Recipe:
     """The published recipe of a method, with changes.
 
-    From scratch these are Salman et al. (2019)'s for CIFAR-10 as Emde et al. changed them for Fashion-MNIST (appendix
-    J.1.1): 150 epochs of SGD in batches of 256 with learning rate 0.1, momentum 0.9 and weight decay 0.0001, a tenth of
-    the learning rate after every third of the epochs, σ rising over 8 epochs, ε zero for 8 epochs and rising over 8.
-    Fine-tuning (appendix I.3) takes 10 epochs with ε whole in the third, learning rate 0.01, a tenth of it every 4
-    epochs, and batches of 256, or 2048 for adversaries of the calibration error. With fewer epochs the schedules
-    shrink: warm-ups take at most a quarter of the epochs from scratch.
+    Numbers are those of Salman et al. (2019) for CIFAR-10 as Emde et al. changed them (appendices J.1.1, from scratch,
+    and I.3, to fine-tune); the page "Training" of the documentation lists them. With fewer epochs the schedules shrink:
+    warm-ups take at most a quarter of the epochs from scratch.
 
     Parameters
     ----------
