@@ -64,7 +64,7 @@ _SAMPLES, _STEPS = 64, 20
 _LEAST_NORMAL = float(np.finfo(np.float32).tiny)
 _REMEDY = (
     "verify takes Linear, BatchNorm, ReLU, constant shifts and factors, one after the other; bound the margins of any "
-    "other network with auto_LiRPA and give them to certify, as the page 'Networks without noise' shows"
+    "other network with auto_LiRPA and give them to certify, as the page 'Verification' shows"
 )
 
 
