@@ -106,7 +106,7 @@ $(BENCH)/.ready: pyproject.toml constraints.txt bench/requirements.txt
 	@touch $@
 
 bench: $(BENCH)/.ready ## speed and memory against peers, as ratios measured in one run
-	@missed=0; for part in run ties worst_case sampling certifying verification bounds adversaries calibrators recalibration study; do \
+	@missed=0; for part in run ties worst_case sampling certifying verification bounds intervals adversaries calibrators recalibration study; do \
 	  echo "== bench/$$part.py"; $(BENCH)/bin/python bench/$$part.py || missed=1; done; exit $$missed
 
 experiments: ## list the experiments

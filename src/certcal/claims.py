@@ -22,7 +22,7 @@ from typing import Any, NoReturn, cast
 from certcal._base.checks import InputError, choice
 from certcal._base.json import PlainValues
 from certcal._base.notebook import Card, CardTable, NotebookCard
-from certcal._base.rounding import SIDES, percent_text, round_outward, short_text, sure_text
+from certcal._base.rounding import SIDES, minus, percent_text, round_outward, short_text, sure_text
 from certcal._base.rounding import move_outward as move_outward
 
 # Assumed by every claim for which samples are split by their places: rows sorted by outcome are split in one fixed way,
@@ -187,7 +187,7 @@ class _OneSided(PlainValues, NotebookCard, ABC):
 
     @property
     def _relation(self) -> str:
-        return f"{self.name} is {'at most' if self.side == 'upper' else 'at least'} {self.text}"
+        return f"{self.name} is {'at most' if self.side == 'upper' else 'at least'} {minus(self.text)}"
 
     @property
     def statement(self) -> str:
@@ -293,11 +293,12 @@ class Estimate(PlainValues, NotebookCard, kind="estimate", more="sentence"):
     @property
     def sentence(self) -> str:
         """What is claimed."""
-        text = f"{self.name}{in_words(self.settings)} is {self.value:.5f} on {these_samples(self.n)}"
+        text = f"{self.name}{in_words(self.settings)} is {minus(f'{self.value:.5f}')} on {these_samples(self.n)}"
         if self.interval is not None:
             spread = self.interval
             kind = f"{spread.method} bootstrap interval" if spread.resampled else "interval"
-            text += f", {percent_text(spread.level)} {kind} {spread.lower:.5f} to {spread.upper:.5f}"
+            lower, upper = (minus(f"{end:.5f}") for end in (spread.lower, spread.upper))
+            text += f", {percent_text(spread.level)} {kind} {lower} to {upper}"
             remarks = ["resampling variability"] if spread.resampled else []
             remarks += ["it excludes the estimate"] if spread.excludes(self.value) else []
             text += f" ({'; '.join(remarks)})" if remarks else ""
@@ -446,7 +447,8 @@ class TwoSidedBound(
     @property
     def sentence(self) -> str:
         """What is claimed, and with which probability."""
-        return f"{self.name} is between {self.lower.text} and {self.upper.text}: {like_these(self.delta, self.n)}."
+        ends = " and ".join(minus(end.text) for end in (self.lower, self.upper))
+        return f"{self.name} is between {ends}: {like_these(self.delta, self.n)}."
 
     @property
     def statement(self) -> str:

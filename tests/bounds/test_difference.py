@@ -136,7 +136,7 @@ def test_a_difference_that_is_there_is_found_and_classifiers_that_are_alike_are_
 def test_what_is_claimed_is_one_sentence_with_its_assumptions() -> None:
     found = difference([0.2, 0.9, 0.4], [0, 1, 1], [0.3, 0.8, 0.5], [0, 1, 1], names=("old", "new"))
     assert found.binned.sentence == (
-        "binned calibration error of old minus that of new is between -1.0000 and 1.0000: "
+        "binned calibration error of old minus that of new is between −1.0000 and 1.0000: "
         "95% sure, for samples drawn like these 3."
     )
     assert "both classifiers answered for the same samples, in the same order" in found.binned.assumptions

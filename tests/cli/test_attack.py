@@ -62,7 +62,7 @@ def test_the_table_names_four_attacks_and_the_accuracy_stays(attack):
     lines = ran.out.splitlines()
     assert max(map(len, lines)) <= 80
     rows = [line.split() for line in lines if "-ACE  " in line and ("up " in line or "down " in line)]
-    assert [" ".join(row[:2]) for row in rows] == ["(-1, y)-ACE", "(+1, y)-ACE", "(-1, ŷ)-ACE", "(+1, ŷ)-ACE"]
+    assert [" ".join(row[:2]) for row in rows] == ["(−1, y)-ACE", "(+1, y)-ACE", "(−1, ŷ)-ACE", "(+1, ŷ)-ACE"]
     (clean,) = [line.split() for line in lines if line.startswith("unattacked ") and "." in line]
     assert {row[-1] for row in rows} == {clean[-1]}
     assert max(float(row[-4]) for row in rows) > 2 * float(clean[-4])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+from importlib.resources import files
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal.report.charts import LANE, Axis, Graph, Placed, counts, covering, ticks
+from certcal.report.charts import LANE, PALETTE, SERIES, Axis, Graph, Placed, Stack, counts, covering, ticks
 
 REAL = st.floats(-1e6, 1e6)
 NAMES = tuple("abcdefghi")
@@ -27,7 +29,23 @@ def test_ticks_are_round_rising_and_inside_and_their_texts_are_their_values(low:
     assert places == sorted(set(places))
     slack = 1e-8 * max(1e-9, size, abs(low))
     assert all(low - slack <= place <= high + slack for place in places)
-    assert all(float(text.replace(",", "")) == place for place, text in marked)
+    assert all(float(text.replace(",", "").replace("−", "-")) == place for place, text in marked)
+
+
+def test_pages_have_the_palette_of_figures() -> None:
+    style = (files("certcal.report.html") / "style.css").read_text("utf-8")
+    by_day = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", style.partition("@media")[0]))
+    assert {name: by_day[name] for name in PALETTE} == PALETTE
+    assert all(f".{name} {{ --colour: var(--{name}); }}" in style for name in SERIES)
+
+
+def test_a_term_looks_the_same_whatever_stands_beside_it() -> None:
+    some, others = ["deviation", "own"], ["error on the samples", "variation of eta", "deviation", "other"]
+    looks = [Stack(["a"], [dict.fromkeys(terms, 0.1)], ["1"], covering([1], "")).looks for terms in (some, others)]
+    assert looks == [
+        {"deviation": 1, "own": 0},
+        {"error on the samples": 0, "variation of eta": 3, "deviation": 1, "other": 2},
+    ]
 
 
 @given(st.lists(st.floats(0, 1e4) | st.just(math.nan) | st.just(math.inf), max_size=8))

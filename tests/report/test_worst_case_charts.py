@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from certcal.report import (
     worst_case_charts,
 )
 from certcal.report.charts import Bars, Boxes, Line, Points, Segments, Words
+from certcal.report.html.svg import panels_picture
 from certcal.report.mpl import draw
 from certcal.smoothing import Counts, certificates
 from certcal.worst_case import calibration_error, ks_error
@@ -43,6 +46,21 @@ def test_the_worst_case_has_the_signs_of_its_bins_and_the_same_samples():
         worst_case_charts(reliability([0.4], [1], bins=4), worst)
     with pytest.raises(InputError, match="which has no bins; pass a result of calibration_error"):
         worst_case_charts(reliability([0.4], [1], bins=3), ks_error(*SAMPLES))
+
+
+def test_both_diagrams_of_a_worst_case_have_the_same_axes_and_plot_area_on_pages_and_in_figures():
+    clean = reliability([0.4, 0.7, 0.45], SAMPLES[2], bins=3)
+    charts = worst_case_charts(clean, calibration_error(*SAMPLES, bins=3))
+    pictures = [panels_picture(str(i), each.title, "", each.panels, each.size) for i, each in enumerate(charts)]
+    one, other = (re.findall(r'class="(?:grid|axis)" d="([^"]*)"', picture) for picture in pictures)
+    assert one == other
+    figure = draw(charts)
+    figure.draw_without_rendering()
+    one, other = (part.axes for part in figure.subfigs)
+    for left, right in zip(one, other, strict=True):
+        assert (left.get_xlim(), left.get_ylim()) == (right.get_xlim(), right.get_ylim())
+        boxes = [(each.y0, each.height, each.width) for each in (left.get_window_extent(), right.get_window_extent())]
+        np.testing.assert_allclose(*boxes, atol=1)
 
 
 def test_sign_runs_draw_every_interval_and_the_witness():

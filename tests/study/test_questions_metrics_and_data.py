@@ -105,7 +105,7 @@ def test_robustness_that_follows_the_error_among_accurate_models_only_is_found_t
     top, whole = (named(answer.findings, f"robust with ECE, {which}") for which in ("top 50", "all models"))
     assert top.value == -1
     assert top.high < whole.low
-    assert "Among the 50 most accurate models that is different for robust (-1.00" in answer.answer
+    assert "Among the 50 most accurate models that is different for robust (−1.00" in answer.answer
     (lines,) = answer.charts
     assert isinstance(lines, Lines)
     assert lines.x == (50, 200)
@@ -130,7 +130,7 @@ def test_the_direction_of_robustness_is_said_in_words() -> None:
         100, auroc_far=lambda rng, e, k: -e + 0.001 * rng.normal(size=e.size), wrong=lambda rng, e, k: 2 * e
     )
     answer = asked(2, table, robustness=["wrong"])
-    assert "higher auroc_far (-0.9" in answer.answer
+    assert "higher auroc_far (−0.9" in answer.answer
     assert "goes with a smaller ECE" in answer.answer
     assert "higher wrong (+1.00" in answer.answer
     assert "goes with a larger one" in answer.answer
@@ -141,7 +141,7 @@ def test_metrics_that_agree_and_one_that_does_not_are_told_apart() -> None:
     made = columns(120)
     made["pre_classwise_equal_mass_ece_15"] = -np.asarray(made["pre_ece_15"]) + 1
     answer = asked(3, StudyTable.of(made))
-    assert "classwise equal-mass ECE agrees least (-0." in answer.answer
+    assert "classwise equal-mass ECE agrees least (−0." in answer.answer
     assert "the least in 100 % of the resamples" in answer.answer
     assert named(answer.findings, "classwise equal-mass ECE with").high < 0
     assert named(answer.findings, "set0: ECE with").low > 0.4
@@ -228,7 +228,7 @@ def test_a_robustness_that_few_models_have_is_not_said_of_all() -> None:
     some = np.where(np.arange(100) < 30, -np.asarray(made["pre_ece_15"]), np.nan)
     table = StudyTable.of(made | {"some": some, "none": np.full(100, np.nan)})
     text = asked(2, table, robustness=["some", "none"]).answer
-    assert "higher some (-1.00 [-1.00, -0.63], of the 30 models that have it)" in text
+    assert "higher some (−1.00 [−1.00, −0.63], of the 30 models that have it)" in text
     assert "none has too few values" in text
     assert "no clear relation" not in text
 

@@ -22,6 +22,16 @@ def round_outward(value: float, side: str, digits: int = 4) -> str:
         return f"{abs(rounded) if rounded == 0 else rounded:f}"
 
 
+def minus(text: str) -> str:
+    """A number's text with a minus sign in place of a leading hyphen, as people read it."""
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """A difference as people read it, with a plus or a minus sign."""
+    return minus(f"{value:+.{digits}f}")
+
+
 def short_text(value: float, side: str) -> str:
     """A radius or a level as it stands in a sentence: six significant digits, rounded to the safe side.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _SPELLED = str.maketrans(
     {"≤": "<=", "≥": ">=", "–": "-", "−": "-", "…": "...", "±": "+-", "×": "x", "·": "*", "→": "->", "²": "^2"}
@@ -35,6 +35,22 @@ def plain_name(name: str) -> str:
     ('lower_bound', 'brier_score')
     """
     return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def ends_of_paths(paths: Sequence[str]) -> list[str] | None:
+    """What files are called in a table: the shortest ends of their paths that differ; None where there are none.
+
+    Examples
+    --------
+    >>> ends_of_paths(["runs/a.csv", "b.csv"]), ends_of_paths(["a/run/", "b/run"]), ends_of_paths(["a", "a"])
+    (['a.csv', 'b.csv'], ['a/run', 'b/run'], None)
+    """
+    parts = [path.replace("\\", "/").rstrip("/").split("/") for path in paths]
+    for length in range(1, max(map(len, parts), default=0) + 1):
+        ends = ["/".join(each[-length:]) for each in parts]
+        if all(ends) and len(set(ends)) == len(ends):
+            return ends
+    return None
 
 
 def counted(n: int, thing: str) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from certcal._base.checks import InputError, choice, positive, share, whole_number
+from certcal._base.rounding import minus
 from certcal.attacks._protocol import AttackedModel, Target
 from certcal.attacks.ascent import checked_steps, cross_entropy, odds_against
 from certcal.attacks.ball import LONGEST as MOST
@@ -45,7 +46,7 @@ class Ace:
     Examples
     --------
     >>> Ace(-1, "predicted").name
-    '(-1, ŷ)-ACE'
+    '(−1, ŷ)-ACE'
     """
 
     begins_anywhere: ClassVar[bool] = True
@@ -70,7 +71,7 @@ class Ace:
     @property
     def name(self) -> str:
         """As the paper writes it."""
-        return f"({self.eta:+d}, {'y' if self.omega == 'true' else 'ŷ'})-ACE"
+        return f"({minus(f'{self.eta:+d}')}, {'y' if self.omega == 'true' else 'ŷ'})-ACE"
 
     @property
     def key(self) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
+from certcal._base.rounding import signed
 from certcal._base.text import counted
 from certcal.calibrators._inputs import MapInput
 from certcal.calibrators._isotonic import IsotonicCalibration
@@ -102,7 +103,7 @@ def choose(predictions: Predictions, seed: int = 0) -> MapChoice:
         closest = second if best.method == "none" else best
         why = "No map helps" + ("." if closest is None else f": the best, {closest.method}, changes the log loss by ")
         if closest is not None:
-            why += f"{closest.difference:+.4f} ± {closest.standard_error:.4f}."
+            why += f"{signed(closest.difference)} ± {closest.standard_error:.4f}."
         return MapChoice("none", fit_predictions(predictions, "none"), tuple(tried), why)
     why = f"{best.method} lowers the cross-fitted log loss by {-best.difference:.4f} ± {best.standard_error:.4f}"
     why += "." if second is None else f", {second.nll - best.nll:.4f} more than {second.method}."

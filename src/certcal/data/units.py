@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._base.rounding import minus
 from certcal.data.inputs import blocks
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def range_of(inputs: NDArray[Any] | Rows) -> Range:
 
 def range_text(ends: Range) -> str:
     """The range of inputs in words."""
-    return "from {:.6g} to {:.6g}".format(*ends)
+    return f"from {' to '.join(minus(f'{end:.6g}') for end in ends)}"
 
 
 def unit_doubts(

@@ -11,9 +11,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from certcal._base.rounding import minus
 
 if TYPE_CHECKING:
     from certcal.report.document import Table
@@ -23,6 +25,26 @@ Look: TypeAlias = "int | str"
 
 # How many series can be told apart in one picture.
 MOST_SERIES = 8
+# Lines and fills of pages and figures by day; the style sheet of pages has them by night. After Okabe and Ito, whom
+# colour-blind readers can follow, but dark enough for thin lines; dashes, markers and hatches say the same once more.
+PALETTE = {
+    **{"blue": "#0072b2", "orange": "#b25f00", "green": "#00795a", "purple": "#a04a7d", "sky": "#2a7fae"},
+    **{"grey": "#5f6872", "ink": "#1b1f24", "olive": "#6d6500", "minus": "#e58a2c", "plus": "#3f93cf"},
+    **{"blue-fill": "#4b95c4", "orange-fill": "#f3c98b", "green-fill": "#8fd0bc"},
+    **{"sky-fill": "#b9def3", "grey-fill": "#868f98"},
+}
+# What stands for each series, most different first, and for what is a kind of bar.
+SERIES = ("blue", "orange", "green", "purple", "sky", "grey", "ink", "olive")
+MEANINGS = {"accuracy": "blue", "plus": "blue", "over": "orange", "minus": "orange", "under": "purple", "count": "grey"}
+# Terms of bounds that have their place among the looks below wherever they are drawn; others get what is left.
+_TERMS = {
+    **{"error on the samples": 0, "empirical worst case": 0, "deviation": 1, "certificate failures": 2},
+    **{"variation of eta": 3, "scores in a bucket": 4},
+}
+STACKED = (
+    *(("blue", ""), ("orange", "////"), ("grey", ".."), ("green", "---"), ("purple", "\\\\\\\\")),
+    *(("sky", ""), ("orange", ""), ("green", "")),
+)
 # Points of a line that are marked one by one.
 MOST_MARKED = 41
 # Places of an axis that a picture can tell apart.
@@ -163,7 +185,7 @@ def _round_step(low: float, high: float, count: int = 5) -> Decimal:
 def _decimal_text(value: Decimal) -> str:
     if value == 0:
         return "0"
-    text = f"{value:,f}"
+    text = minus(f"{value:,f}")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -323,9 +345,12 @@ class Stack:
     axis: Axis
 
     @property
-    def all_terms(self) -> list[str]:
-        """The terms of all bars, in their order."""
-        return list(dict.fromkeys(term for own in self.terms for term in own))
+    def looks(self) -> dict[str, int]:
+        """The place of each term among ``STACKED``, in the order in which they are drawn."""
+        terms = dict.fromkeys(term for own in self.terms for term in own)
+        known = {_TERMS[term]: term for term in terms if term in _TERMS}
+        free = (place for place in count() if place not in known)
+        return {term: _TERMS[term] if term in known.values() else next(free) for term in terms}
 
 
 @dataclass(frozen=True, eq=False)

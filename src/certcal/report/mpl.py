@@ -1,8 +1,7 @@
 """Charts as matplotlib figures, for papers and notebooks.
 
-Only ``Figure`` objects are used, never pyplot, so nothing global changes and no window opens. The palette is that of
-Okabe and Ito, which colour-blind readers can tell apart; hatches, markers and dashes carry the meaning as well, so that
-a grey print can be read. Names from outside are drawn letter by letter, never read as formulas.
+Only ``Figure`` objects are used, never pyplot, so nothing global changes and no window opens. A chart is as wide as a
+column of a paper, several as a page. Names from outside are drawn letter by letter, never read as formulas.
 """
 
 from __future__ import annotations
@@ -26,6 +25,9 @@ from certcal._base.files import refuse_overwriting, write_bytes
 from certcal._base.text import printable
 from certcal.report.charts import (
     MOST_MARKED,
+    PALETTE,
+    SERIES,
+    STACKED,
     Axis,
     Band,
     Bars,
@@ -45,32 +47,29 @@ from certcal.report.charts import (
 )
 from certcal.report.numbers import minus
 
-BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#666666"
-GREEN, VERMILION, PURPLE, SKY, YELLOW = "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442"
 FORMATS = ("png", "svg", "pdf")
 # Files are the same in every run, and fonts are embedded as TrueType, which publishers ask for.
 _SAVED = {"svg.hashsalt": "certcal", "pdf.fonttype": 42, "ps.fonttype": 42}
 
-# One per series, most different first. Yellow comes last: thin lines of it are hard to see on white.
-COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, "black", YELLOW)
+COLOURS = tuple(PALETTE[name] for name in SERIES)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)), "-.")
 HATCHES = ("", "////", "..", "\\\\\\\\", "xx", "---", "o", "++")
 
 _PAPER = (1.0, 1.0, 1.0, 0.7)
 _FILLS: dict[str, dict[str, Any]] = {
-    "accuracy": {"facecolor": BLUE, "edgecolor": "white", "alpha": 0.85},
-    "over": {"facecolor": _PAPER, "edgecolor": ORANGE, "hatch": "////"},
-    "under": {"facecolor": _PAPER, "edgecolor": PURPLE, "hatch": "\\\\\\\\"},
-    "count": {"facecolor": GREY, "edgecolor": "white"},
-    "plus": {"facecolor": BLUE, "edgecolor": "black"},
-    "minus": {"facecolor": ORANGE, "edgecolor": "black", "hatch": "////"},
-    "box": {"facecolor": SKY, "edgecolor": "black"},
+    "accuracy": {"facecolor": PALETTE["blue-fill"], "edgecolor": "white"},
+    "over": {"facecolor": _PAPER, "edgecolor": PALETTE["orange"], "hatch": "////"},
+    "under": {"facecolor": _PAPER, "edgecolor": PALETTE["purple"], "hatch": "\\\\\\\\"},
+    "count": {"facecolor": PALETTE["grey-fill"], "edgecolor": "white"},
+    "plus": {"facecolor": PALETTE["blue-fill"], "edgecolor": PALETTE["blue"]},
+    "minus": {"facecolor": _PAPER, "edgecolor": PALETTE["orange"], "hatch": "////"},
+    "box": {"facecolor": PALETTE["sky-fill"], "edgecolor": "black"},
     "top": {"facecolor": "white", "edgecolor": "black", "linewidth": 1.8},
     "node": {"facecolor": "white", "edgecolor": "0.5", "linewidth": 0.8},
 }
 _STROKES: dict[str, dict[str, Any]] = {
-    "ideal": {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 1.1},
+    "ideal": {"color": PALETTE["grey"], "linestyle": (0, (4, 3)), "linewidth": 1.1},
     "zero": {"color": "0.6", "linewidth": 0.8},
     "cursor": {"color": "0.3", "linestyle": (0, (1, 2)), "linewidth": 1.3},
     "lead": {"color": "0.5", "linewidth": 0.7},
@@ -83,10 +82,10 @@ _STROKES: dict[str, dict[str, Any]] = {
 
 _GUIDE = {"linewidth": 0.8, "alpha": 0.55}
 _MOST_CHARTS, _MOST_WRITTEN, _MOST_NAMED = 24, 20, 120
-_LONGEST, _LONGEST_TICK, _LONGEST_LEFT = 60, 24, 20
-# In inches: a pixel of a page, a small letter, a line of a legend, the widths of charts, and the widest of several.
-_PIXEL, _LETTER, _ROW = 1 / 90, 0.07, 0.19
-_WIDTHS, _WIDEST = {"small": 3.9, "normal": 4.7, "medium": 6.2, "wide": 9.2}, 6.5
+_LONGEST, _LONGEST_TICK, _LONGEST_LEFT = 40, 24, 20
+# In inches: a pixel of a page, a small letter, a line of a legend, and the widths of a column and a page of a paper.
+_PIXEL, _LETTER, _ROW = 1 / 115, 0.07, 0.19
+_COLUMN, _PAGE = 3.4, 6.9
 # A box of a graph, in its widths and rows, and letters in it.
 _BOX_WIDE, _BOX_HIGH, _BOX_LETTERS, _BOX_INCHES = 0.88, 0.44, 13, 1.15
 # Where words can stand beside their point, best first, in points.
@@ -124,36 +123,34 @@ def draw(charts: Sequence[Chart], ax: Any = None) -> Any:
             f"{len(charts)} charts were asked for in one figure; draw from 1 to {_MOST_CHARTS}, or each by its figure()"
         )
     entries = [_legend_entries(chart) for chart in charts]
-    common = all(each == entries[0] for each in entries)
+    legend = _common_legend(entries)
     sizes = [_chart_inches(chart) for chart in charts]
-    alone = [width > _WIDEST for width, _ in sizes]
+    alone = [width > _COLUMN for width, _ in sizes]
+    most = 3 if all(chart.size == "small" for chart in charts) and len(charts) not in (2, 4) else 2
     rows: list[list[int]] = []
     for place in range(len(charts)):
-        most = {1: 1, 2: 2, 4: 2}.get(len(charts), 3)
         if not rows or alone[place] or alone[rows[-1][0]] or len(rows[-1]) == most:
             rows.append([])
         rows[-1].append(place)
     columns = max(map(len, rows))
-    width = max(
-        max(size if own else columns * size for (size, _), own in zip(sizes, alone, strict=True)), _WIDTHS["small"]
-    )
+    width = max(_PAGE if columns > 1 else _COLUMN, *(size for size, _ in sizes))
     own_width = [width if own else width / columns for own in alone]
-    below = [0.0 if common else _legend_height(each, wide) for each, wide in zip(entries, own_width, strict=True)]
-    heights = [max(sizes[place][1] + below[place] for place in row) for row in rows]
-    foot = _legend_height(entries[0], width) if common else 0.0
+    below = [_legend_height(each, wide) for each, wide in zip(entries, own_width, strict=True)]
+    heights = [max(sizes[place][1] + (0.0 if legend else below[place]) for place in row) for row in rows]
+    foot = _legend_height(legend, width)
     figure = new_figure(figsize=(width, sum(heights) + foot))
     grid = figure.add_gridspec(len(rows), columns, height_ratios=heights) if len(charts) > 1 else None
     drawn: list[tuple[Any, Any]] = []
     for row, members in enumerate(rows):
+        signed = any(_is_signed(panel) for place in members for panel in charts[place].panels)
         for column, place in enumerate(members):
             part = figure
             if grid is not None:
                 part = figure.add_subfigure(grid[row, :] if alone[place] else grid[row, column])
-            drawn += _draw_chart(part, charts[place])
-            if not common:
+            drawn += _draw_chart(part, charts[place], signed=signed)
+            if not legend:
                 _add_legend(part, entries[place], _legend_columns(entries[place], own_width[place]))
-    if common:
-        _add_legend(figure, entries[0], _legend_columns(entries[0], width))
+    _add_legend(figure, legend, _legend_columns(legend, width))
     _place_words(figure, drawn)
     return figure
 
@@ -176,7 +173,7 @@ def _draw_into(charts: list[Chart], ax: Any) -> Any:
 
 def _chart_inches(chart: Chart) -> tuple[float, float]:
     sizes = [_panel_inches(panel) for panel in chart.panels] or [(0.0, 2.0)]
-    width = max(_WIDTHS.get(chart.size, _WIDTHS["normal"]), *(wide for wide, _ in sizes))
+    width = max(_PAGE if chart.size in ("medium", "wide") else _COLUMN, *(wide for wide, _ in sizes))
     names = [text for panel in chart.panels if isinstance(panel, Panel) for _, text in panel.x.ticks]
     longest = max(map(len, names), default=0)
     upright = min(longest, _LONGEST_TICK) * _LETTER if longest * _LETTER * len(names) > width - 1 else 0.0
@@ -197,26 +194,34 @@ def _panel_inches(panel: Any) -> tuple[float, float]:
     return _BOX_INCHES * placed.width + 0.2, max(1.0, 0.95 * len(placed.rows))
 
 
-def _draw_chart(part: Any, chart: Chart) -> list[tuple[Any, Any]]:
-    """The panels of a chart below each other; returns each with its axes."""
+def _is_signed(panel: Any) -> bool:
+    """Whether signs stand above it."""
+    marks = panel.marks if isinstance(panel, Panel) else ()
+    return any(isinstance(mark, Words) and mark.look == "sign" and max(mark.y) >= panel.y.high for mark in marks)
+
+
+def _draw_chart(part: Any, chart: Chart, *, signed: bool = False) -> list[tuple[Any, Any]]:
+    """The panels of a chart below each other, with room for signs if a neighbour has some; each with its axes."""
     panels = list(chart.panels) or [Panel(Axis(0, 1, (), ""), Axis(0, 1, (), ""), ())]
     shared = all(isinstance(panel, Panel) for panel in panels)
     ratios = [_panel_inches(panel)[1] for panel in panels]
     axes: list[Any] = part.subplots(len(panels), squeeze=False, sharex=shared, height_ratios=ratios)[:, 0].tolist()
     for ax, panel in zip(axes, panels, strict=True):
         title = chart.title if ax is axes[0] else ""
-        _draw_panel(ax, panel, title=title, numbers=not shared or ax is axes[-1])
+        _draw_panel(ax, panel, title=title, numbers=not shared or ax is axes[-1], signed=signed and ax is axes[0])
     part.align_ylabels(axes)
     return list(zip(axes, panels, strict=True))
 
 
-def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, clip: bool = False) -> None:
+def _draw_panel(
+    ax: Any, panel: Any, *, title: str = "", numbers: bool = True, clip: bool = False, signed: bool = False
+) -> None:
     """A panel with its axes; ``clip`` cuts what would stick out of the axes once their owner moves their ends."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
     ax.tick_params(labelsize="small", labelbottom=True)
     room = _axes_inches(ax)[0]
-    above, pad = [_in_two_lines(title, room)], 6
+    above = [_in_two_lines(title, room)]
     if isinstance(panel, Panel):
         ax.grid(axis="y", color="0.9", linewidth=0.6)
         above.append(_in_two_lines(panel.title, room))
@@ -227,12 +232,11 @@ def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, c
             _MARKS[type(mark)](ax, mark, panel, {"zorder": 2 + place / 100, "clip_on": clip, "in_layout": False})
             for place, mark in enumerate(panel.marks)
         ]
-        signs = [y for mark in panel.marks if isinstance(mark, Words) and mark.look == "sign" for y in mark.y]
-        pad = 16 if any(y >= panel.y.high for y in signs) else 6
         if not any(found):
             _write_nothing_to_draw(ax)
     else:
         _WHOLE[type(panel)](ax, panel)
+    pad = 16 if signed or _is_signed(panel) else 6
     ax.set_title("\n".join(filter(None, above)), fontsize="small", parse_math=False, pad=pad)
 
 
@@ -291,6 +295,11 @@ def _area_look(look: Look) -> dict[str, Any]:
         hatch = HATCHES[(index + turn) % len(HATCHES)]
         return {"facecolor": COLOURS[index], "hatch": hatch, "alpha": 0.75, "edgecolor": "black", "linewidth": 0.6}
     return {"linewidth": 0.6, **_FILLS.get(look, {"facecolor": "0.8", "edgecolor": "0.3", "hatch": "--"})}
+
+
+def _term_look(place: int) -> dict[str, Any]:
+    colour, hatch = STACKED[place % len(STACKED)]
+    return {"facecolor": _PAPER if hatch else PALETTE[f"{colour}-fill"], "edgecolor": PALETTE[colour], "hatch": hatch}
 
 
 def _marker_look(look: Look) -> dict[str, Any]:
@@ -463,14 +472,14 @@ def _is_long(names: Sequence[str]) -> bool:
 
 def _draw_stack(ax: Any, stack: Stack) -> None:
     """Names stand to the left of their bars, or above where they are long."""
-    order, above = stack.all_terms, _is_long(stack.names)
+    looks, above = stack.looks, _is_long(stack.names)
     _set_axis(ax, "x", stack.axis)
     ax.grid(axis="x", color="0.9", linewidth=0.6)
     for place, (name, own, total) in enumerate(zip(stack.names, stack.terms, stack.totals, strict=True)):
         known = {term: value for term, value in own.items() if math.isfinite(value)}
         ends = _drawn_places(np.cumsum([0.0, *known.values()]), stack.axis)
         for term, start, end in zip(known, ends, ends[1:], strict=False):
-            ax.barh(place, end - start, 0.5, left=start, **_area_look(order.index(term)))
+            ax.barh(place, end - start, 0.5, left=start, **_term_look(looks[term]))
         _write_beside(ax, total, (float(ends[-1]), place), (4, 0), va="center")
         if above:
             letters = max(_LONGEST_TICK, int(_axes_inches(ax)[0] / _LETTER))
@@ -480,7 +489,7 @@ def _draw_stack(ax: Any, stack: Stack) -> None:
     ax.set_yticks(range(len(names)), labels=names, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(1, len(stack.names)) - 0.5, -0.8 if above else -0.5)
-    if not order:
+    if not looks:
         _write_nothing_to_draw(ax)
 
 
@@ -494,7 +503,8 @@ def _heatmap(ax: Any, heatmap: Heatmap) -> None:
         ax.set(xticks=[], yticks=[])
         return _write_nothing_to_draw(ax)
     colours: Any = import_module("matplotlib.colors")
-    scale = colours.LinearSegmentedColormap.from_list("certcal", [ORANGE, "white", BLUE]).with_extremes(bad="0.85")
+    ends = [PALETTE["minus"], "white", PALETTE["plus"]]
+    scale = colours.LinearSegmentedColormap.from_list("certcal", ends).with_extremes(bad="0.85")
     image = ax.imshow(values, cmap=scale, vmin=-1, vmax=1, interpolation="nearest")
     written = len(names) <= _MOST_WRITTEN
     if written:
@@ -556,17 +566,25 @@ def _legend_entries(chart: Chart) -> list[_Entry]:
         found.append((label, kind, getattr(mark, "look", 0)))
     for panel in chart.panels:
         if isinstance(panel, Stack):
-            found += [(term, "area", place) for place, term in enumerate(panel.all_terms)]
+            found += [(term, "term", place) for term, place in panel.looks.items()]
         elif isinstance(panel, Graph):
             found += [(text, "area" if look in ("top", "node") else "stroke", look) for look, text in panel.entries]
     return found
 
 
+def _common_legend(entries: Sequence[Sequence[_Entry]]) -> list[_Entry]:
+    """One legend for charts that mean the same by the same; empty where they do not."""
+    found = list(dict.fromkeys(entry for each in entries for entry in each))
+    names, looks = ({entry[:1] for entry in found}, {entry[1:] for entry in found})
+    related = all(set(each) & set(entries[0]) for each in entries)
+    return found if related and len(names) == len(looks) == len(found) else []
+
+
 def _legend_mark(kind: str, look: Look) -> Any:
     patch: Any = import_module("matplotlib.patches").Patch
     line: Any = import_module("matplotlib.lines").Line2D
-    if kind == "area":
-        return patch(**_area_look(look))
+    if kind in ("area", "term"):
+        return patch(**(_term_look(look) if isinstance(look, int) and kind == "term" else _area_look(look)))
     if kind == "band":
         return patch(facecolor=_line_look(look)["color"], alpha=0.3, linewidth=0)
     if look == "whisker":
@@ -679,7 +697,7 @@ def legend_name(text: str, longest: int = _LONGEST) -> str:
 
 
 def _write_nothing_to_draw(ax: Any) -> None:
-    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small", "color": GREY, "zorder": 6}
+    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small", "color": PALETTE["grey"], "zorder": 6}
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2}
     ax.text(0.5, 0.5, "nothing to draw", transform=ax.transAxes, bbox=box, **look)
 

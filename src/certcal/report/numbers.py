@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from certcal._base.rounding import minus as minus
+from certcal._base.rounding import signed as signed
 from certcal.claims import Estimate, round_outward
 
 # What intervals say, and what they do not.
@@ -12,11 +14,6 @@ INTERVALS = "They are for the population that the samples are drawn from, at the
 _DIGITS = 4
 # Differences of sums that are equal but for rounding are smaller than this: they are shown as zero.
 _NOTHING = 1e-13
-
-
-def minus(text: str) -> str:
-    """A number's text with a minus sign in place of a leading hyphen, as people read it."""
-    return f"−{text[1:]}" if text.startswith("-") else text
 
 
 def number(value: float) -> str:

@@ -28,6 +28,7 @@ import numpy as np
 from certcal._base.arguments import names_wrong_types
 from certcal._base.json import PlainValues
 from certcal._base.notebook import Card, CardTable, NotebookCard
+from certcal._base.rounding import minus
 from certcal.claims import move_outward, round_outward, these_samples
 from certcal.metrics.isotonic import isotonic
 from certcal.worst_case._result import CertifiedValue, WorstCase
@@ -269,8 +270,8 @@ def _skill(brier: WorstCase, constant: float, right: int, n: int) -> CertifiedVa
     value = move_outward(1 - move_outward(brier.value, "upper", 1e-12) / constant, "lower", 1e-12)
     text = round_outward(value, "lower")
     sentence = (
-        f"{name} is at least {text} on {these_samples(n)} for all confidences inside the given intervals; above 0, "
-        "the confidences are worth more than one constant confidence for all."
+        f"{name} is at least {minus(text)} on {these_samples(n)} for all confidences inside the given intervals; "
+        "above 0, the confidences are worth more than one constant confidence for all."
     )
     return CertifiedValue(name, value, n, text, sentence)
 

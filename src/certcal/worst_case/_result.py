@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError, whole_number
 from certcal._base.json import PlainValues
 from certcal._base.notebook import Card, NotebookCard
+from certcal._base.rounding import minus
 from certcal.binning import BinTable, bin_indices
 from certcal.claims import Frozen, in_words, move_outward, round_outward, these_samples
 
@@ -172,7 +173,7 @@ class WorstCase(
         """What is claimed."""
         relation = "at most" if self.extreme == "highest" else "at least"
         return (
-            f"{self.name}{in_words(self.settings)} is {relation} {self.text} on {these_samples(self.n)} "
+            f"{self.name}{in_words(self.settings)} is {relation} {minus(self.text)} on {these_samples(self.n)} "
             f"for all {self.of} inside the given intervals{self._also}."
         )
 

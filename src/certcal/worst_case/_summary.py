@@ -13,6 +13,7 @@ import numpy as np
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, bin_count, choice, failure_probability
 from certcal._base.notebook import Card, CardTable, NotebookCard
+from certcal._base.rounding import minus
 from certcal.binning import CLOSED, edges_for
 from certcal.bounds.concentration import binomial_limits
 from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, short_text, these_samples
@@ -232,7 +233,7 @@ class CertifiedSummary(NotebookCard):
         bound = self.population
         rows: list[tuple[str, ...]] = [
             (self.accuracy.name, "", "", self.accuracy.text, ""),
-            *((each.name, each.text, "", "", "") for each in (self.skill, self.information.best_skill)),
+            *((each.name, minus(each.text), "", "", "") for each in (self.skill, self.information.best_skill)),
         ]
         for ranges in self.ranges.values():
             highest = "undefined" if ranges.worst is None else ranges.worst.text

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from certcal._base.rounding import minus
 from certcal.claims import short_text
 from certcal.report.charts import (
     MOST_MARKED,
@@ -156,10 +157,10 @@ def calibration(found: Comparison) -> list[Block]:
     """Charts of certified calibration."""
     there = {(each.family, each.sigma) for each in found.calibration}
     missing = [run.name for family in found.families for run in family.runs if (family.name, run.sigma) not in there]
-    notes = ["Skill below -1 is drawn at the lower edge."] if _is_cut(found) else []
+    notes = ["Skill below −1 is drawn at the lower edge."] if _is_cut(found) else []
     notes += [f"Without, since only their votes are known: {', '.join(missing)}."] if missing else []
-    drawn = [Figures(charts, _MARKED) for charts in calibration_charts(found)]
-    return [Text(_CALIBRATION), *drawn, *(Text(each, "note") for each in notes)]
+    drawn = [chart for charts in calibration_charts(found) for chart in charts]
+    return [Text(_CALIBRATION), Figures(drawn, _MARKED), *(Text(each, "note") for each in notes)]
 
 
 def calibration_table(found: Comparison, noun: str) -> Table:
@@ -197,7 +198,7 @@ def _claim_value(claim: Any) -> float:
 
 
 def _claim_text(claim: Any) -> str:
-    return NOTHING if claim is None or claim.text == "undefined" else str(claim.text)
+    return NOTHING if claim is None or claim.text == "undefined" else minus(str(claim.text))
 
 
 def budgets(found: Comparison) -> list[Block]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from certcal._base.checks import InputError
-from certcal._base.text import counted
+from certcal._base.text import counted, ends_of_paths
 from certcal.data import existing, log_columns
 from certcal.lab.logs._budgets import DEFAULT_BUDGETS
 from certcal.lab.logs._compare import compare
@@ -44,7 +44,7 @@ def compare_sources(sources: Sequence[Any], asked: CompareSettings) -> Compariso
         alpha=_ALPHA if asked.alpha is None else asked.alpha,
         budgets=asked.budgets or DEFAULT_BUDGETS,
         samples=asked.samples,
-        names=letters(len(read)),
+        names=_run_names(read, origins),
     )
     if families is None:
         files = dict(zip((run.name for run in found.runs), origins, strict=True))
@@ -71,6 +71,13 @@ def _files_by_run(families: Sequence[str], sources: Sequence[Any], origins: Sequ
         name: several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "")
         for name, several in known.items()
     }
+
+
+def _run_names(read: Sequence[Any], origins: Sequence[str]) -> list[str]:
+    """Names for runs: the ends of their paths, in memory their own; letters where these do not tell them apart."""
+    own = [origin or str(getattr(one, "name", "")) for one, origin in zip(read, origins, strict=True)]
+    known = ends_of_paths([name or letter for name, letter in zip(own, letters(len(own)), strict=True)])
+    return letters(len(own)) if known is None else known
 
 
 def letters(count: int) -> list[str]:

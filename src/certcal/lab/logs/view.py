@@ -158,7 +158,7 @@ def accuracy_charts(found: Comparison) -> list[Chart]:
         made += curve_charts(f"Certified accuracy, sigma {sigma:g}", found.at, lines, up)
     if _has_single_runs(found) or len(found.sigmas) > 1:
         lines = [
-            Curve(i, _label(found, i), each.best.values, _percent_texts(_best_percents(each)), each.steps)
+            Curve(i, found.names[i], each.best.values, _percent_texts(_best_percents(each)), each.steps)
             for i, each in enumerate(found.families)
         ]
         title = "Certified accuracy by radius" if _has_single_runs(found) else "Best certified accuracy over sigma"
@@ -203,22 +203,14 @@ def _has_single_runs(found: Comparison) -> bool:
     return all(len(family.runs) == 1 and family.runs[0].runs == 1 for family in found.families)
 
 
-def _label(found: Comparison, place: int) -> str:
-    """The name of a family in a chart; of a single run with its file, since letters say little."""
-    family = found.families[place]
-    source = found.origin(family.runs[0]) if _has_single_runs(found) else ""
-    return f"{family.name} · {source}" if source else family.name
-
-
 def _members(found: Comparison, sigma: float) -> list[tuple[int, str, Compared]]:
-    places = [(found.names.index(name), run) for name, run in found.at_sigma(sigma)]
-    return [(place, _label(found, place), run) for place, run in places]
+    return [(found.names.index(name), name, run) for name, run in found.at_sigma(sigma)]
 
 
 def _groups(found: Comparison) -> list[tuple[str, list[tuple[int, str, Compared]]]]:
     """Runs that are drawn together, and what is added to the title: all runs, or families by noise level."""
     if _has_single_runs(found):
-        return [("", [(place, _label(found, place), run) for place, run in enumerate(found.runs)])]
+        return [("", [(place, found.names[place], run) for place, run in enumerate(found.runs)])]
     return [(f", sigma {sigma:g}", _members(found, sigma)) for sigma in found.sigmas]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._base.rounding import minus, signed
 from certcal._base.text import counted
 from certcal.claims import round_outward
 
@@ -63,9 +64,9 @@ class Finding:
             return f"{self.name} is undefined{f': {self.note}' if self.note else ''}."
         known = math.isfinite(self.low) and math.isfinite(self.high)
         ends = (round_outward(self.low, "lower", 3), round_outward(self.high, "upper", 3)) if known else ()
-        between = f" ({' to '.join(ends)})" if ends else ""
+        between = f" ({' to '.join(map(minus, ends))})" if ends else ""
         over = counted(self.n, "model")
-        return f"{self.name} is {self.value:.3f}{between} over {over}; an estimate, not a guarantee."
+        return f"{self.name} is {minus(f'{self.value:.3f}')}{between} over {over}; an estimate, not a guarantee."
 
     def __format__(self, spec: str) -> str:
         """The number with its interval, whose ends are rounded outward: as a "correlation", a "number" or a "share".
@@ -82,11 +83,11 @@ class Finding:
         sign = {"correlation": "+", "number": ""}[spec]
         if math.isnan(self.value):
             return "undefined"
-        value = format(0.0 if abs(self.value) < 0.005 else self.value, f"{sign}.2f")
+        value = minus(format(0.0 if abs(self.value) < 0.005 else self.value, f"{sign}.2f"))
         if math.isnan(self.low) or math.isnan(self.high):
             return f"{value} (no interval)"
         ends = (round_outward(self.low, "lower", 2), round_outward(self.high, "upper", 2))
-        low, high = (end if end.startswith("-") else sign + end for end in ends)
+        low, high = (minus(end) if end.startswith("-") else sign + end for end in ends)
         return f"{value} [{low}, {high}]"
 
     @property
@@ -242,9 +243,9 @@ def range_sentence(findings: Sequence[Finding], subject: str) -> str:
     if len(known) <= TOLD:
         return ""
     least, most = (choose(known, key=lambda finding: finding.value) for choose in (min, max))
-    if f"{least.value:+.2f}" == f"{most.value:+.2f}":
-        return f"{subject} is {least.value:+.2f} on all {len(known)} data sets."
-    ends = [f"{each.value:+.2f} ({each.name.partition(': ')[0]})" for each in (least, most)]
+    if signed(least.value, 2) == signed(most.value, 2):
+        return f"{subject} is {signed(least.value, 2)} on all {len(known)} data sets."
+    ends = [f"{signed(each.value, 2)} ({each.name.partition(': ')[0]})" for each in (least, most)]
     return f"{subject} lies between {ends[0]} and {ends[1]} on {len(known)} data sets."
 
 

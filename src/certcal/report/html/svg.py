@@ -13,6 +13,9 @@ from itertools import pairwise
 from typing import assert_never
 
 from certcal.report.charts import (
+    MEANINGS,
+    SERIES,
+    STACKED,
     Axis,
     Band,
     Bars,
@@ -37,19 +40,15 @@ WIDTHS = {"small": 320, "normal": 420, "medium": 660, "wide": 1000}
 # Width of a letter, as large as it is on a phone, of a wide one, and height of a line.
 LETTER, _WIDEST, _LINE = 7.4, 8.4, 14.0
 # A series is a colour, a dash (of the style sheet) and a marker that belong together.
-_SERIES = ("blue", "orange", "green", "purple", "sky", "grey", "black", "olive")
 _MARKERS = ("circle", "square", "triangle", "diamond", "cross", "circle", "turned", "slab")
-_COLOURS = {
-    **{"accuracy": "blue", "plus": "blue", "over": "orange", "minus": "orange", "under": "purple", "count": "grey"},
-    **dict.fromkeys(("ink", "ideal", "zero", "cursor", "whisker", "median", "label", "sign", "lead", "edge"), "ink"),
-}
+_INKED = ("ink", "ideal", "zero", "cursor", "whisker", "median", "label", "sign", "lead", "edge")
+_COLOURS = MEANINGS | dict.fromkeys(_INKED, "ink")
 _AREAS = {
     **{"accuracy": "accuracy", "over": "gap over", "under": "gap under", "count": "count", "box": "box"},
     **{"plus": "bar plus", "minus": "bar minus"},
 }
 _STROKES = ("ideal", "zero", "cursor", "whisker", "median", "lead", "edge")
 _WORDS = ("label", "sign", "idle", "lead", "total")
-_STACKED = 8
 # Letters of a tick beside a picture.
 _LONGEST_TICK = 22
 # Points beyond this many have no name under the pointer and no marker of their own shape.
@@ -122,7 +121,7 @@ def panels_picture(key: str, title: str, description: str, panels: Sequence[Pane
     bottom = -10.0
     for panel in panels:
         signed = any(isinstance(mark, Words) and mark.look == "sign" for mark in panel.marks)
-        top = bottom + 22 + 8 * signed + 20 * bool(panel.title)
+        top = bottom + 22 + (28 if signed else 20) * bool(panel.title)
         height = panel.height * (0.8 if size == "small" and panel.height > 100 else 1.0)
         frame = Frame(panel.x, panel.y, left, top, width - left - 16, height)
         drawn += [
@@ -216,7 +215,7 @@ def _x_axis(frame: Frame) -> tuple[Raw, float]:
 
 
 def _colour(look: Look) -> str:
-    return _SERIES[look % len(_SERIES)] if isinstance(look, int) else _COLOURS.get(look, _SERIES[0])
+    return SERIES[look % len(SERIES)] if isinstance(look, int) else _COLOURS.get(look, SERIES[0])
 
 
 def _area(look: Look) -> str:
@@ -411,7 +410,7 @@ def stack_picture(key: str, title: str, description: str, stack: Stack) -> Raw:
     width, line, bar, top = WIDTHS["normal"], 50, 16, 8
     height = top + line * len(stack.names)
     frame = Frame(stack.axis, Axis(0, 1, (), ""), 10, top, width - 24, height - top)
-    terms = stack.all_terms
+    looks = stack.looks
     grid = (f"M{coordinate(frame.across(place))} {top}V{coordinate(frame.bottom)}" for place, _ in frame.x.ticks)
     marks: list[Raw] = [_path("grid", grid), _axes(frame)]
     for place, (name, parts, total) in enumerate(zip(stack.names, stack.terms, stack.totals, strict=True)):
@@ -426,7 +425,7 @@ def stack_picture(key: str, title: str, description: str, stack: Stack) -> Raw:
                 continue
             near, far = (coordinate(frame.across(each)) for each in (start, start + value))
             start += value
-            kind = f"stack-{terms.index(term) % _STACKED}"
+            kind = f"stack-{looks[term] % len(STACKED)}"
             marks.append(_path(kind, [f"M{near} {y + 20}H{far}v{bar}H{near}Z"] if near != far else []))
     names, room = _x_axis(frame)
     return picture(key, title, description, marks, names, height=height + room + 4)
@@ -440,9 +439,8 @@ def legend(entries: Iterable[tuple[Raw, str]]) -> Raw:
 
 def stack_legend(stack: Stack) -> list[tuple[Raw, str]]:
     """A sample of each term."""
-    return [
-        (sample(_path(f"stack-{place % _STACKED}", [_RECTANGLE])), term) for place, term in enumerate(stack.all_terms)
-    ]
+    kinds = {term: f"stack-{place % len(STACKED)}" for term, place in stack.looks.items()}
+    return [(sample(_path(kind, [_RECTANGLE])), term) for term, kind in kinds.items()]
 
 
 def shade_legend(mark: Points) -> Raw:

@@ -143,6 +143,10 @@ def _group_table(found: Bounds) -> Table:
     return per_group(head, columns, lines, "Bounds per group", fit="split")
 
 
+# What each bound calls the error that is seen on the samples is one colour.
+_SEEN = dict.fromkeys(("gap", "largest error on the samples"), "error on the samples")
+
+
 def bound_blocks(bounds: Mapping[str, Bound]) -> list[Block]:
     """Bars of what upper bounds add up to, by their names, and the claims that follow the first, the headline's."""
     pictures = terms_charts(bounds)
@@ -172,7 +176,10 @@ def _chart_of_terms(bounds: Mapping[str, Bound], title: str) -> Chart:
     if any(total > 1 >= bound.value for total, bound in zip(sums, bounds.values(), strict=True)):
         said += " Where a bar goes beyond 1, the bound is 1."
     stack = Stack(
-        list(bounds), [dict(each.terms) for each in bounds.values()], [each.text for each in bounds.values()], axis
+        list(bounds),
+        [{_SEEN.get(term, term): size for term, size in each.terms.items()} for each in bounds.values()],
+        [each.text for each in bounds.values()],
+        axis,
     )
     described = " ".join(f"{name}: at most {bound.text}." for name, bound in bounds.items())
     return Chart(title, described, [stack], said)

@@ -32,7 +32,7 @@ from certcal.report.document import (
     without,
 )
 from certcal.report.names import CALIBRATION_ERROR, calibration_error
-from certcal.report.numbers import number
+from certcal.report.numbers import minus, number
 from certcal.report.reliability import MOST_BARS, SCORE_SIGNS, SIGNS, reliability_chart, shared_counts
 from certcal.report.views.bounds import terms_charts
 from certcal.report.views.certified_claims import (
@@ -170,7 +170,7 @@ def _key_numbers_of_radius(found: Certification, one: CertifiedAt) -> KeyNumbers
         KeyNumber("calibration error", one.headline.text, ("at most", over)),
         KeyNumber("in the population", population.text, ("at most", level)),
         KeyNumber("Brier score", brier.text, ("at most", over)),
-        KeyNumber("certified skill", summary.skill.text, ("at least",)),
+        KeyNumber("certified skill", minus(summary.skill.text), ("at least",)),
     ]
     if one.worst_apart is not None:
         numbers.insert(3, KeyNumber("where every certificate holds", one.worst_apart.text, ("at most",)))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certcal._base.text import capital, counted
+from certcal._base.text import capital, counted, ends_of_paths
 from certcal.claims import Estimate, percent_text, sure_text
 from certcal.report.charts import Chart, Panel, Points, covering, named_axis
 from certcal.report.document import (
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _LIMITS = "Differences of bounds, which are no bounds on the difference."
 _DIGITS = 4
+_LONGEST, _UNNAMED = 20, ("old", "new")  # letters of a name over a column
 _MEANS = (
     "Differences of means (accuracy, Brier score, log loss) and of AUROC{bins}: {how}, at a level that is reached as "
     "samples become many. All others:"
@@ -57,10 +58,10 @@ def view(found: ChangeComparison) -> Report:
         "What changed?",
         [_headline_of_changes(found)],
         [
-            Section("All numbers", changes_table(found), brief=True),
+            Section("All numbers", changes_table(found, _names(found)), brief=True),
             Section("Groups", groups_table(found) if found.groups else None, brief=True),
             Section("Bounds on the difference", _claims_of_bounds(found), brief=True),
-            Section("Reliability diagrams", diagrams(found) if measured else None),
+            Section("Reliability diagrams", diagrams(found, _names(found)) if measured else None),
             Section("Differences", _chart_of_changes(found) if found.rows else None, folded=True),
         ],
         [Section("Definitions", definitions(estimates, _task_of_tables(found)) if measured else None)],
@@ -72,14 +73,20 @@ def view(found: ChangeComparison) -> Report:
 
 def charts(found: ChangeComparison) -> Sequence[Chart]:
     """Both diagrams, or the numbers where there are none."""
-    return diagrams(found).charts if found.kind == "estimates" else [_chart_of_changes(found)]
+    return diagrams(found, _names(found)).charts if found.kind == "estimates" else [_chart_of_changes(found)]
 
 
 def _interval_head(levels: set[float]) -> str:
     return f"{percent_text(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
-def changes_table(found: ChangeComparison, names: tuple[str, str] = ("old", "new")) -> Table:
+def _names(found: ChangeComparison) -> tuple[str, str]:
+    """What the two are called at the head of a column: files, columns or models, else old and new."""
+    ends = ends_of_paths([str(found.old.source), str(found.new.source)])
+    return (ends[0], ends[1]) if ends is not None and max(map(len, ends)) <= _LONGEST else _UNNAMED
+
+
+def changes_table(found: ChangeComparison, names: tuple[str, str]) -> Table:
     """Every number before and after, and the difference; those that differ for sure stand out."""
     spread = any(isinstance(row.new, Estimate) and row.new.interval for row in found.rows)
     tested = any(row.interval is not None for row in found.rows)
@@ -94,7 +101,7 @@ def changes_table(found: ChangeComparison, names: tuple[str, str] = ("old", "new
     columns += [Column("difference", "estimate")]
     judged = any(row.verdict is not None for row in found.rows)
     columns += [Column(_interval_head(apart), "interval", priority=1)] if tested else []
-    columns += [Column("new is")] if judged else []
+    columns += [Column("change")] if judged else []
     rows: Sequence[Sequence[Cell] | Heading]
     if found.kind == "bounds":
         rows = [
@@ -146,10 +153,11 @@ def groups_table(found: ChangeComparison) -> Table:
     return per_group(getattr(found.new, "by", None), columns, lines, "Differences per group: new minus old")
 
 
-def diagrams(found: ChangeComparison, names: tuple[str, str] = ("Old", "New")) -> Figures:
+def diagrams(found: ChangeComparison, names: tuple[str, str]) -> Figures:
     """Both reliability diagrams beside each other."""
     parts = [getattr(each, "whole").reliability for each in (found.old, found.new)]  # noqa: B009
-    drawn = reliability_charts(dict(zip(names, parts, strict=True)), task=_task_of_tables(found))
+    titles = tuple(map(capital, names)) if names == _UNNAMED else names
+    drawn = reliability_charts(dict(zip(titles, parts, strict=True)), task=_task_of_tables(found))
     return Figures([replace(each, numbers=None, bars=None) for each in drawn])
 
 
@@ -159,11 +167,11 @@ def _chart_of_changes(found: ChangeComparison) -> Chart:
     old, new = ([float(getattr(row, side).value) for row in found.rows] for side in ("old", "new"))
     lowest = min([0.0, *(value for value in (*old, *new) if math.isfinite(value))])
     up = covering([*old, *new], "value", low=None if lowest < 0 else 0.0)
-    marks = [Points(places, old, 1, "old"), Points(places, new, 0, "new")]
+    called = _names(found)
+    marks = [Points(places, old, 1, called[0]), Points(places, new, 0, called[1])]
     said = "Each number of the old result beside the new one; the table has them all."
-    return Chart(
-        "Old and new", said, [Panel(named_axis(names), up, marks)], size="wide" if len(names) > 14 else "normal"
-    )
+    size = "wide" if len(names) > 14 else "normal"
+    return Chart(f"{capital(called[0])} and {called[1]}", said, [Panel(named_axis(names), up, marks)], size=size)
 
 
 def _task_of_tables(found: ChangeComparison) -> str:

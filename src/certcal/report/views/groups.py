@@ -26,7 +26,7 @@ from certcal.report.charts import (
 )
 from certcal.report.document import Block, Cell, Column, Figures, Strong, Table, Text
 from certcal.report.names import per_group, short_label, wording
-from certcal.report.numbers import bins_text, minus
+from certcal.report.numbers import bins_text, minus, signed
 
 if TYPE_CHECKING:
     from certcal.data import GroupingColumns
@@ -87,7 +87,7 @@ def _interval(group: MeasuredGroup, task: str) -> NamedInterval:
         value = math.nan if rate.ratio is None else rate.ratio
         return NamedInterval(group.name, low, value, high, (_two(value), _between(low, high, 2)))
     low, value, high = (100 * each for each in (rate.gap_interval[0], rate.gap, rate.gap_interval[1]))
-    return NamedInterval(group.name, low, value, high, (minus(f"{value:+.1f}"), _between(low, high, 1)))
+    return NamedInterval(group.name, low, value, high, (signed(value, 1), _between(low, high, 1)))
 
 
 def _two(value: float) -> str:
@@ -189,7 +189,7 @@ def _rates(found: Measurement) -> Table:
         cells |= {"predicted": rate.predicted, "observed": rate.observed}
         cells["events"] = None if rate.events is None else f"{rate.events:,.0f}"
         cells |= {key_of_row(row): float(row.value) for row in group.rows}
-        cells["gap"] = minus(f"{100 * rate.gap:+.1f}")
+        cells["gap"] = signed(100 * rate.gap, 1)
         cells["gap interval"] = _between(100 * rate.gap_interval[0], 100 * rate.gap_interval[1], 1)
         cells["slope"] = "–" if rate.slope is None else minus(f"{rate.slope:.2f}")
         cells["slope interval"] = _between(*(rate.slope_interval or (math.nan, math.nan)), 2)

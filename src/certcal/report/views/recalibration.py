@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._base.rounding import minus
 from certcal._base.text import capital, counted
 from certcal.binning import bin_table, equal_width_edges
 from certcal.claims import Certificate, Estimate, in_full, short_text
@@ -121,7 +122,7 @@ def verdict(found: CertifiedRecalibration, radius: int = -1) -> str:
     where = f"At radius {after.radius}" if after.radius else "Inside the given intervals"
     where += ", the recalibrated confidences"
     samples = counted(information.n, "certified held-out sample")
-    skill = f"{information.skill.text} (as they were: {before.summary.skill.text})"
+    skill = f"{minus(information.skill.text)} (as they were: {minus(before.summary.skill.text)})"
     if information.finding != "as they are":
         said = f"{where} are not certified to beat one constant confidence: on {samples} their certified skill is "
         said += f"at least {skill}."

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._base.rounding import signed
 from certcal._base.text import capital
 from certcal.lab.study._battery import BINNED, UNBINNED
 from certcal.lab.study._findings import Finding, Matrix, join_words
@@ -122,7 +123,7 @@ def _data_sentence(population: Population, means: list[Finding], pairs: list[Fin
     if len(names) > 2 and not math.isnan(everyone.value):
         known = [pair for pair in pairs if not math.isnan(pair.value)]
         ends = [choose(known, key=lambda pair: pair.value) for choose in (min, max)]
-        low, high = (f"{pair.value:+.2f} ({pair.name.rpartition(', ')[0]})" for pair in ends)
+        low, high = (f"{signed(pair.value, 2)} ({pair.name.rpartition(', ')[0]})" for pair in ends)
         text += f" The pairs lie between {low} and {high}."
     if len(means) > 1:
         text += f" Among {population.models_text(tops[0], tops[-1])} it is {means[0]:correlation}."
