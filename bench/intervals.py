@@ -69,7 +69,7 @@ def ece_of(rates: Floats) -> float:
 
 
 def coverage(rates: Floats, repeats: int) -> dict[str, tuple[float, float]]:
-    """Share of tables whose interval contains the population's ECE, and mean width; all libraries have the same tables."""
+    """By library, the share of tables whose interval contains the population's ECE, and the mean width."""
     rng, known = np.random.default_rng(0), ece_of(rates)
     found: dict[str, list[tuple[float, float]]] = {library: [] for library in LIBRARIES}
     for _ in range(repeats):

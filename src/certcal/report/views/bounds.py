@@ -144,7 +144,7 @@ def _group_table(found: Bounds) -> Table:
 
 
 # What each bound calls the error that is seen on the samples is one colour.
-_SEEN = dict.fromkeys(("gap", "largest error on the samples"), "error on the samples")
+_SEEN = {"gap": "error on the samples", "largest error on the samples": "error on the samples"}
 
 
 def bound_blocks(bounds: Mapping[str, Bound]) -> list[Block]:
