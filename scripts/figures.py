@@ -21,7 +21,7 @@ FIGURES = ROOT / "docs" / "figures"
 
 sys.path.insert(0, str(ROOT))
 
-from tests.test_docs import blocks
+from tests.test_docs import blocks, commands, run_command
 
 
 def draw_sign_runs() -> None:
@@ -36,12 +36,14 @@ def draw_sign_runs() -> None:
 
 
 def draw_page(page: Path) -> None:
-    """Run a page's Python and keep the figures that it saves."""
+    """Run a page and keep the figures that it saves."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for block in blocks(page.read_text("utf-8")):
             if block.kind == "python":
                 exec(block.text, namespace)
+            for command, _ in commands(block.text) if block.kind == "console" else ():
+                run_command(command, Path(folder))
         for drawn in Path(folder).glob("*.svg"):
             (FIGURES / drawn.name).write_bytes(drawn.read_bytes())
 
