@@ -1,4 +1,4 @@
-"""``module:name`` wherever a built-in name goes: metrics, kinds of certificates, attacks, bounds and calibrators."""
+"""``module:name`` wherever a built-in name goes: metrics, kinds, attacks, bounds, calibrators and parts of training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 
 MODULE = """
 import numpy as np
+import torch
+from certcal.attacks import Found
 from certcal.bounds import binned
+from certcal.lab.training import Judged
 
 def gap(confidence, correct, sample_weight=None):
     return float(abs(np.average(confidence - correct, weights=sample_weight)))
@@ -26,6 +29,15 @@ class Fade:
 
     def run(self, model, inputs, labels, epsilon):
         return model.ball(epsilon).seal(inputs, inputs - epsilon)
+
+def softened(view):
+    logarithms = view.target.log_probabilities(view.found.inputs)
+    nll = torch.nn.functional.cross_entropy(logarithms, view.labels, label_smoothing=0.1)
+    return Judged(nll, logarithms)
+
+class Corner:
+    def __call__(self, target, inputs, labels, ball, keep="best"):
+        return Found(ball.seal(inputs, inputs + ball.epsilon))
 
 class Needy:
     def __init__(self, more):
@@ -78,6 +90,17 @@ def test_an_attack_and_a_kind_of_certificate_of_ones_own_are_used(certcal_comman
     sys.modules.pop("network", None)
 
 
+def test_an_objective_and_an_adversary_of_ones_own_train(certcal_command, own, tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "d.npz", inputs=rng.random((8, 1, 8, 8), np.float32), labels=np.arange(8) % 10)
+    given = ("--model", "mlp", "--data", "d.npz", "--epsilon", "0.1", "--batch", 8, "--epochs", 1, "-o", "out")
+    mine = ("--set", f"loss={own}:softened", "--set", f"adversary={own}:Corner")
+    ran = certcal_command("train", "--method", "at", *given, *mine)
+    assert ran.code == 0, ran.err
+    written = json.loads((tmp_path / "out" / "recipe.json").read_text())["recipe"]
+    assert (written["loss"]["class"], written["adversary"]["class"]) == (f"{own}.softened", f"{own}.Corner")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -90,6 +113,7 @@ def test_an_attack_and_a_kind_of_certificate_of_ones_own_are_used(certcal_comman
         (("plan", "0.3", "--method", "{own}:text"), "method text returned a str; it must return a Bound"),
         (("recalibrate", "fit", "{scores}", "--method", "{own}:Needy"), "Needy() failed"),
         (("recalibrate", "fit", "{scores}", "--method", "{own}:number"), "--method: {own}:number can be neither"),
+        (("train", "--method", "at", "--data", "digits", "-o", "out", "--set", "loss={own}:los"), "has no 'los'"),
         (("recalibrate", "fit", "{scores}", "--method", "a:b:c"), "'a:b:c' is not one of"),
     ],
 )

@@ -369,7 +369,7 @@ def test_a_chart_without_a_finite_value_says_so() -> None:
 
 def test_bars_stand_between_their_ends_and_missing_ones_are_left_out() -> None:
     found = path(drawn(Bars([0, 0.5, 0.5], [0.5, 1, 1], [0, 0.25, 0], [0.5, 0.75, math.nan], "over")), "gap over")
-    left, top, width, height = 54.2, 12, 420 - 54.2 - 16, 100
+    left, top, width, height = 54.2, 14, 420 - 54.2 - 16, 100
     middle = left + width / 2
     expected = f"M{left} {top + height}H{middle:.1f}V{top + height / 2:.0f}H{left}Z"
     expected += f"M{middle:.1f} {top + 0.75 * height:.0f}H{left + width:.0f}V{top + 0.25 * height:.0f}H{middle:.1f}Z"

@@ -47,8 +47,8 @@ class NamedChoice(click.Choice[str]):
         if self.spec is None or not self.spec.own or value in self.choices:
             return super().convert(value, param, ctx)
         try:
-            return _parse_value(value, self.spec) if _OBJECT.fullmatch(value) else super().convert(value, param, ctx)
-        except _UnreadableError as error:
+            return _parse_value(value, self.spec) if OBJECT.fullmatch(value) else super().convert(value, param, ctx)
+        except UnreadableError as error:
             self.fail(str(error), param, ctx)
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
@@ -195,7 +195,7 @@ class Typed(click.ParamType[Any]):
         several = self.spec.many and self.spec.kind != "text"
         try:
             found = [_parse_value(part, self.spec) for part in (value.split(",") if several else [value])]
-        except _UnreadableError as error:
+        except UnreadableError as error:
             self.fail(str(error), param, ctx)
         return tuple(found) if several else found[0]
 
@@ -206,73 +206,73 @@ class Typed(click.ParamType[Any]):
         return [CompletionItem(word) for word in self.spec.choices if word.startswith(incomplete)]
 
 
-_OBJECT = re.compile(r"[\w.]+:[\w.]+")
+OBJECT = re.compile(r"[\w.]+:[\w.]+")
 
 
-def _own_object(name: str) -> Any:
+def own_object(name: str) -> Any:
     """The object of "module:name" in place of a built-in name; a class is made without arguments."""
     from certcal.models import find_named
 
     try:
         found: Any = find_named(name)
     except InputError as error:
-        raise _UnreadableError(str(error)) from None
+        raise UnreadableError(str(error)) from None
     if not isinstance(found, type):
         if not (callable(found) or hasattr(found, "run") or hasattr(found, "fit")):
-            raise _UnreadableError(f"{name} can be neither called nor run; name a function, class or object")
+            raise UnreadableError(f"{name} can be neither called nor run; name a function, class or object")
         return found
     try:
         return found()
     except Exception as error:  # whatever somebody else's class raises
         said = " ".join(str(error).split()) or type(error).__name__
-        raise _UnreadableError(f"{name}() failed: {said}; name an object that is made already") from None
+        raise UnreadableError(f"{name}() failed: {said}; name an object that is made already") from None
 
 
-class _UnreadableError(Exception):
+class UnreadableError(Exception):
     """What is wrong with the text of an option."""
 
 
 def _parse_value(value: str, spec: Spec) -> Any:
     text, word = value.strip(), value.strip().lower()
     match spec.kind:
-        case "text" | "word" if spec.own and _OBJECT.fullmatch(text):
-            return _own_object(text)
+        case "text" | "word" if spec.own and OBJECT.fullmatch(text):
+            return own_object(text)
         case "text" | "file":
             return value
         case "name":
             if not text:
-                raise _UnreadableError("a name is empty; put commas between names")
+                raise UnreadableError("a name is empty; put commas between names")
             return text
         case "word":
             if word not in spec.choices:
                 hint = nearest(word, spec.choices, f"there are {', '.join(spec.choices)}")
-                raise _UnreadableError(f"there is no {text!r}{hint}")
+                raise UnreadableError(f"there is no {text!r}{hint}")
             return word
         case "whole":
             if not re.fullmatch(r"[-+]?[0-9]{1,30}", text):
                 ends = math.isfinite(spec.least + spec.most)
                 reach = f" from {spec.least:.0f} to {spec.most:.0f}" if ends else ""
-                raise _UnreadableError(f"{text!r} is not a whole number{reach}")
+                raise UnreadableError(f"{text!r} is not a whole number{reach}")
             return int(text)
         case "noise" if word.endswith("sd"):
             return text
         case "size":
             size = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([kmgt]?)(i?)b?", word)
             if size is None or (size[3] and not size[2]):
-                raise _UnreadableError(f"{value!r} is not a size such as 500MB or 2GB")
+                raise UnreadableError(f"{value!r} is not a size such as 500MB or 2GB")
             return int(float(size[1]) * (1024 if size[3] else 1000) ** " kmgt".index(size[2] or " "))
         case "distance":
             parts = _DISTANCE.fullmatch(text)
             distance = _float(parts[1]) / (_float(parts[2]) or math.nan) if parts else _float(text)
             if not 0 < distance < math.inf:
-                raise _UnreadableError(f"{text!r} is not a distance above 0, such as 0.5 or 8/255")
+                raise UnreadableError(f"{text!r} is not a distance above 0, such as 0.5 or 8/255")
             return distance
         case "box":
             if word in ("none", "auto"):
                 return None if word == "none" else word
             low, high = map(_float, text.split(",")) if text.count(",") == 1 else (math.nan, math.nan)
             if not -math.inf < low < high < math.inf:
-                raise _UnreadableError(
+                raise UnreadableError(
                     f"{text!r} is no box; give the smallest and the largest value, such as 0,1, or none"
                 )
             return low, high
@@ -282,14 +282,14 @@ def _parse_value(value: str, spec: Spec) -> Any:
             numbers = tuple(_float(part) for part in text.split(","))
             if not all(map(math.isfinite, numbers)):
                 words = ", ".join(spec.choices)
-                raise _UnreadableError(f"{text!r} is none of {words}; give one, or numbers such as 0,0.5,0.9,1")
+                raise UnreadableError(f"{text!r} is none of {words}; give one, or numbers such as 0,0.5,0.9,1")
             return numbers
         case kind:
             share = kind in ("share", "failure", "level")
             number = _float(text[:-1]) / 100 if share and text.endswith("%") else _float(text)
             if not math.isfinite(number):
                 what = "a number between 0 and 1" if share else "a number"
-                raise _UnreadableError(f"{text!r} is not {what}, such as {_EXAMPLES[kind]}")
+                raise UnreadableError(f"{text!r} is not {what}, such as {_EXAMPLES[kind]}")
             return number
 
 

@@ -17,7 +17,7 @@ from certcal._base.checks import InputError
 from certcal._base.text import distance_text, printable
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, output_option, quiet_option
-from certcal.cli.options import DATA, NamedChoice, option, verb_options
+from certcal.cli.options import DATA, OBJECT, NamedChoice, UnreadableError, option, own_object, verb_options
 from certcal.cli.progress import tell
 from certcal.lab.train import HYPERPARAMETERS
 from certcal.lab.train import train as verb
@@ -41,7 +41,7 @@ class _Command(ExampleCommand):
 
 
 def _parse_constants(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> dict[str, Any]:
-    """Turn ``momentum=0.8``, ``milestones=4,8`` and ``loss=draws`` into values by name.
+    """Turn ``momentum=0.8``, ``milestones=4,8`` and ``loss=draws``, or ``loss=mine:Objective``, into values by name.
 
     Examples
     --------
@@ -56,6 +56,12 @@ def _parse_constants(ctx: click.Context | None, param: click.Parameter | None, v
         key = name.strip().lower().replace("-", "_")
         if key in found:
             raise click.BadParameter(f"{key} is given twice; give it once", ctx, param)
+        if key in ("loss", "adversary") and OBJECT.fullmatch(value.strip()):
+            try:
+                found[key] = own_object(value.strip())
+            except UnreadableError as error:
+                raise click.BadParameter(f"{key}={value.strip()}: {error}", ctx, param) from None
+            continue
         parts = [_number_or_word(part) for part in value.strip().rstrip(",").split(",")]
         found[key] = tuple(parts) if "," in value or key == "milestones" else parts[0]
     return found
@@ -123,8 +129,8 @@ def _number_or_word(text: str) -> int | float | str:
     callback=_parse_constants,
     multiple=True,
     metavar="NAME=VALUE",
-    help="Any other hyperparameter of the recipe or of the method, such as momentum=0.8, milestones=4,8 or "
-    "weight=6; repeatable.",
+    help="Any other hyperparameter of the recipe or of the method, such as momentum=0.8, milestones=4,8, weight=6 or "
+    "loss=module:name; repeatable.",
 )
 @verb_options(verb, _RUNNING, only=("device",))
 @explain_option

@@ -118,7 +118,7 @@ def panels_picture(key: str, title: str, description: str, panels: Sequence[Pane
     longest = max((len(clip_end(text, _LONGEST_TICK)) for panel in panels for _, text in panel.y.ticks), default=0)
     left = max(54.0, 32 + LETTER * longest)
     drawn: list[Child] = []
-    bottom = -10.0
+    bottom = -8.0
     for panel in panels:
         signed = any(isinstance(mark, Words) and mark.look == "sign" for mark in panel.marks)
         top = bottom + 22 + (28 if signed else 20) * bool(panel.title)
@@ -365,7 +365,7 @@ def _shades(values: Values) -> list[int]:
 
 
 def _texts_at_points(mark: Words, frame: Frame) -> list[Raw]:
-    above, most = (6, 2) if mark.look in ("sign", "idle") else (-4, 20)
+    above, most = (3, 2) if mark.look in ("sign", "idle") else (-4, 20)
     kind = f"middle {mark.look if mark.look in _WORDS else 'label'}"
     return [
         _svg_text(clip_end(text, most), frame.across(x), frame.up(y) - above, kind)
