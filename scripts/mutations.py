@@ -100,10 +100,10 @@ MUTATIONS = (
         "tests/verbs/test_groups.py::test_slopes_of_groups_are_widened_to_hold_together",
     ),
     mutation(
-        "groups: an answer shows what one group alone would show",
+        "groups: their limits take more than an answer leaves them",
         "verbs/groups.py",
-        "rate_of(bins, SEGMENTS / len(every))",
-        "rate_of(bins, SEGMENTS)",
+        "level: float = 1 - SEGMENTS",
+        "level: float = 1 - 5 * SEGMENTS",
         "tests/verbs/test_groups.py::"
         "test_of_2000_calibrated_tables_with_overlapping_groups_at_most_one_in_twenty_is_called_wrong",
     ),

@@ -94,6 +94,7 @@ class Answer(Sequence[Sentence]):
     shown: Not calibrated: all scores are overstated; in all 50% fewer events than predicted (36% to 62%).
     shown: 25% happen where 50% is predicted: 0.5 times as many (0.39 to 0.62).
     next: Fit a map, and judge it on rows that it has not seen. certcal.recalibrate(y_true, y_prob)
+    Shown: 95% sure, all of it together.
     >>> found[0].data["value"]
     0.5
     """
@@ -136,7 +137,7 @@ class Answer(Sequence[Sentence]):
         return [each.to_dict() for each in self.sentences]
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.sentences))
+        return "\n".join(filter(None, (*map(str, self.sentences), self.key)))
 
 
 class Result(PlainValues, ABC):

@@ -199,8 +199,8 @@ def test_groups_share_delta_and_none_is_dropped(certcal_command, grouped):
         assert "interval" in found
     assert document["bounds"][1]["value"] == bounds.binned(z, c).value  # the whole has a delta of its own
     shown = flat(certcal_command("bound", grouped, "--by", "site").out)
-    assert "hold together for all 3 groups, except with probability at most 0.05" in shown
-    assert "each group's fails with probability at most 0.0166667" in shown
+    assert "hold for all 3 groups together (95% sure)" in shown
+    assert "each group's fails at most 1 time in 60" in shown
 
 
 def test_groups_are_in_files_and_requirements(certcal_command, grouped, tmp_path):
@@ -225,7 +225,7 @@ def test_what_is_to_hold_together_shares_delta_over_everything(certcal_command, 
     assert document["interval"]["upper"] == document["bounds"][1]["value"]
     assert document["conventions"]["joint"] is True
     shown = flat(certcal_command("bound", grouped, "--joint").out)
-    assert "All bounds here hold together, except with probability at most 0.05" in shown
+    assert "All bounds here hold together (95% sure)" in shown
     assert "choose one before looking" not in shown
 
 

@@ -63,11 +63,11 @@ def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_
     assert claim.sentence[1:] in flat(
         certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--explain").out
     )
-    assert "The claim averages the noise of the samples and fails with probability at most 0.01." in out
+    assert "The claim averages the noise of the samples and fails at most 1 time in 100." in out
     published = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--kind", "cdf").out)
     failed = open_run(run).certificates(0.125, alpha=0.01).failures(0.01)
     assert failed.count > 0
-    assert f"more than {failed.count} of {N} fail with probability at most 0.01" in published
+    assert f"more than {failed.count} of {N} fail happens as rarely" in published
 
 
 @pytest.mark.parametrize("how", [(), ("--familywise",)])
@@ -88,7 +88,7 @@ def test_familywise_certificates_hold_together_and_pay_nothing_for_failures(cert
     assert document["conventions"]["familywise"] is True
     assert document["conventions"]["ledger"]["spent"] <= 0.001 / N
     shown = flat(certcal_command("certify", run, "--radius", ".125", "--familywise").out)
-    assert f"All {N} certificates hold together except with probability 0.001" in shown
+    assert f"All {N} certificates hold together: 99.9% sure" in shown
 
 
 def test_without_radii_there_is_a_curve_up_to_the_largest_certified_radius(certcal_command, run):
@@ -123,7 +123,7 @@ def test_the_headline_is_at_a_radius_that_the_draws_did_not_choose(certcal_comma
             f"At radius {radius}, the calibration error in the population is at most {at.summary().population.text}"
             in shown
         )
-        assert "population bound may fail with probability 0.05 of its own: choose a line before looking" in shown
+        assert "population bound is 95% sure on its own: choose a line before looking" in shown
 
 
 def test_half_of_sigma_is_among_the_radii_even_where_nothing_is_certified(certcal_command, tmp_path):
@@ -139,11 +139,11 @@ def test_tangent_certificates_hold_together_at_each_radius_only(certcal_command,
         return flat(certcal_command("certify", run, "--radius", radii, "--familywise", "--kind", kind, *more).out)
 
     together = f"All {N} certificates hold together"
-    assert f"{together} at each radius except with probability 0.001" in said("tangent", ".1,.2")
-    assert f"{together} at each radius except with probability 0.001" in said("all", ".1,.2")
-    assert f"{together} except with probability 0.001" in said("tight", ".1,.2")
-    assert f"{together} except with probability 0.001" in said("tangent", ".1")
-    assert f"{together} except with probability 0.001" in said("tangent", ".1,.2", "--together")
+    assert f"{together} at each radius: 99.9% sure" in said("tangent", ".1,.2")
+    assert f"{together} at each radius: 99.9% sure" in said("all", ".1,.2")
+    assert f"{together}: 99.9% sure" in said("tight", ".1,.2")
+    assert f"{together}: 99.9% sure" in said("tangent", ".1")
+    assert f"{together}: 99.9% sure" in said("tangent", ".1,.2", "--together")
 
 
 def test_all_kinds_of_certificates_stand_side_by_side(certcal_command, run):

@@ -277,7 +277,7 @@ def test_several_columns_and_crossings_are_asked_for_one_by_one(certcal_command,
     ]
     met = certcal_command("measure", scores, "--by", "site*outcome", "--require", "every estimate ece <= 1")
     assert met.code == 0
-    assert "for north*1" in met.out
+    assert "north*1 " in met.out
 
 
 def test_intervals_of_a_table_read_in_pieces_are_those_of_the_library_and_what_has_none_is_said(
@@ -343,12 +343,12 @@ def test_metrics_may_be_named_as_they_are_shown_and_a_tiny_p_value_is_not_printe
         ("score,label\n0.5,1\n1.5,0\n", "outside [0, 1]; pass probabilities"),
         (
             "score,label\n-.5,1\n1.5,0\n",
-            "other margins by certcal recalibrate fit with real_scores",
+            "other margins by certcal recalibrate fit {table} --score=score --outcome=label --real-scores -o map.json",
         ),
         ("score,label\n2.5,1\n8.5,0\n", "if these are percentages, say so; run: certcal measure {table} --percent"),
         (
             "score,label\n612,1\n640,0\n",
-            "certcal recalibrate fit with real_scores",
+            "by certcal recalibrate fit {table} --score=score --outcome=label --real-scores -o map.json",
         ),
         ("conf,correct\n2.5,1\n8.5,0\n", "if these are percentages, say so; run: certcal measure {table} --percent"),
         ("p_0,p_1,label\n5,8,1\n1,2,0\n", "; for logits, name one column per class as logits (--logits)"),

@@ -101,7 +101,7 @@ def test_the_table_marks_the_map_and_says_what_was_held_out(certcal_command, fol
     text = flat(ran.out)
     assert "Fitted to 60 samples and judged on 60 others; no sample is in both parts." in text
     assert "The split is drawn with seed 0." in text
-    assert "may fail with probability 0.05 of its own" in text
+    assert "is 95% sure on its own" in text
     assert "The intervals are taken as certain" in text
     assert "Within radius 0.05" in ran.out
     assert "adius 0.1" not in ran.out
@@ -209,7 +209,7 @@ def test_a_run_is_certified_at_half_of_sigma_and_claims_count_failing_certificat
     document = json.loads(certcal_command("recalibrate", "fit", run, "--tradeoffs", "0", "--json").out)
     assert "recalibration=CertifiedIsotonic(tradeoff=0.5)" in document["claims"][0]
     together = certcal_command("recalibrate", "fit", run, "--familywise", "--kind", "cdf")
-    assert "All 24 certificates hold together except with probability 0.001" in flat(together.out)
+    assert "All 24 certificates hold together: 99.9% sure" in flat(together.out)
     assert "cdf certificates" in flat(together.out)
 
 

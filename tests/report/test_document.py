@@ -99,7 +99,7 @@ def test_an_assumption_names_its_level(alpha, end):
 def test_a_table_whose_intervals_may_fail_says_so_below_its_number():
     table = {"radius": [0.5, 0.5], "lower": [0.5, 0.2], "upper": [0.9, 0.6], "correct": [1, 0]}
     sure, unsure = (certcal.certify(table, alpha=alpha).report().headline[0] for alpha in (0, 0.001))
-    assert unsure.probability == f"{sure.probability} Each interval may fail with probability 0.001."
+    assert unsure.probability == f"{sure.probability} Each interval fails at most 1 time in 1,000."
     assert "Euclidean" not in sure.meaning  # a verifier may mean another norm
 
 
@@ -154,7 +154,7 @@ def test_a_single_run_says_how_often_a_radius_fails():
     run = VoteRecord.of([90, 100], 100, [1, 1], sigma=1.0)
     for made in (certcal.compare(run, alpha=0.01), certcal.compare(only=run, alpha=0.01)):
         claim = made.report().headline[0]
-        assert claim.probability == "Each certified radius fails with probability at most 0.01 over the noise."
+        assert claim.probability == "Each certified radius fails at most 1 time in 100, over the noise."
 
 
 def test_the_differences_of_measurements_say_that_they_are_cautious():

@@ -323,7 +323,7 @@ def test_a_model_that_minds_its_batch_is_its_own_function_when_alone():
 
 def test_the_sentence_names_what_is_assumed_and_never_rounds_in_its_own_favour():
     found = sign_decide([[2.0]], [1], radius=0.12345678, alpha=0.00123456789).statement
-    assert "of norm up to 0.123456, each except with probability at most 0.00123457, if" in found
+    assert "of norm up to 0.123456, where each fails at most 1 time in 810, if" in found
     assert "output for an input does not depend on the other inputs in its batch" in found
     assert "the radius, the levels, the looks and the budget were fixed before any result was looked at" in found
     assert "noise draws are independent" in found
@@ -348,7 +348,7 @@ def test_decisions_of_a_newer_version_ask_for_an_update(decisions, tmp_path):
 
 def test_json_of_decisions_says_what_they_assume_and_how_often_they_fail(decisions):
     document = decisions.to_dict()
-    assert "each except with probability at most 0.001" in document["sentence"]
+    assert "each of these fails at most 1 time in 1,000" in document["sentence"]
     assert document["assumptions"] == list(decisions.assumptions)
     assert document["statement"] == decisions.statement
 

@@ -387,8 +387,8 @@ def test_the_groups_of_a_table_share_delta_and_the_whole_has_its_own() -> None:
         assert line.summary.to_dict() == own.to_dict()
     assert whole.summary.to_dict() == certify({**table, "site": np.zeros(240)}, delta=0.06).at().summary.to_dict()
     shown = " ".join(str(found).split())
-    assert "hold together at one radius, except with probability 0.06: each group's fails" in shown
-    assert "at most 0.02. That of all samples has 0.06 for itself." in shown
+    assert "hold together at one radius (94% sure): each group's fails at most 1 time in" in shown
+    assert "at most 1 time in 50. That of all samples is as sure, by itself." in shown
 
 
 # ---------------------------------------------------------------------------------- files, and kinds of one's own
@@ -428,13 +428,13 @@ def test_a_kind_of_ones_own_is_certified_like_a_built_in_one(counts: Counts) -> 
     assert own_kind("mine") in claims["mine"].assumptions  # pyright: ignore
     assert not any("not checked" in each for each in claims["tight"].assumptions)  # pyright: ignore
     told = " ".join(found.report().notes)
-    assert "hold together except with probability 0.001" in told  # both kinds hold at all radii at once
+    assert "hold together: 99.9% sure" in told  # both kinds hold at all radii at once
 
     def other(part: Counts, radius: float, alpha: float) -> Any:
         return np.zeros(len(part)), np.ones(len(part))
 
     told = " ".join(certify(counts, radii=[0.1, 0.2], kind=other, familywise=True).report().notes)
-    assert "hold together at each radius except with probability 0.001" in told
+    assert "hold together at each radius: 99.9% sure" in told
 
 
 def test_a_kind_of_ones_own_cannot_pass_for_a_built_in_one(counts: Counts) -> None:

@@ -94,7 +94,7 @@ def test_a_page_with_groups_requirements_and_a_title_holds(page, table):
     found = certcal.check(page, table)
     assert found.outcome == "holds"
     assert {"ece <= 0.3", "auroc >= 0.5", "text, pictures and script"} <= {row.claim for row in found.rows}
-    assert str(found.answer) == f"seen: Holds: {len(found.rows)} claims came out the same."
+    assert str(found.answer) == f"Holds: {len(found.rows)} claims came out the same."
     assert "author's words" in found.answer.unsaid[0]
 
 

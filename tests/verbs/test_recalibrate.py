@@ -137,8 +137,8 @@ def test_bounds_on_held_out_samples_assume_an_order_that_does_not_depend_on_outc
 
 def test_the_level_of_bounds_is_printed_rounded_up():
     found = recalibrate(made(), delta=0.05000004)
-    assert "may fail with probability 0.0500001 of its own" in found.notes[1]
-    assert "may fail with probability 0.0500001 each" in " ".join(str(found).split())
+    assert "is 94.99% sure on its own" in found.notes[1]
+    assert "are 94.99% sure each" in " ".join(str(found).split())
 
 
 def test_csv_has_a_line_per_map_radius_and_claim():

@@ -80,6 +80,18 @@ def sure_text(failure: float | Decimal) -> str:
     return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR).normalize():f}% sure"
 
 
+def times_text(failure: float | Decimal) -> str:
+    """How often at most a claim fails that does so with this probability.
+
+    Examples
+    --------
+    >>> times_text(0.05), times_text(0.001), times_text(0.03)
+    ('at most 1 time in 20', 'at most 1 time in 1,000', 'at most 1 time in 33')
+    """
+    chance = max(failure if isinstance(failure, Decimal) else Decimal(repr(float(failure))), Decimal("1e-12"))
+    return f"at most 1 time in {int(1 / chance):,}"
+
+
 def move_outward(value: float, side: str, relative: float = 2.0**-52) -> float:
     """A float on the safe side of ``value`` by at least ``relative`` of its size: room for the rounding behind it."""
     choice(side, SIDES, "side")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -315,7 +316,18 @@ class PredictionStream:
 
     def _make(self, arrays: Arrays, first_row: int) -> Predictions:
         rows = self.reader.positions(first_row + arrays["scores"].shape[0])
-        return _make_predictions(arrays, self.layout, lambda place: first_row + place if rows is None else rows[place])
+        try:
+            return _make_predictions(
+                arrays, self.layout, lambda place: first_row + place if rows is None else rows[place]
+            )
+        except InputError as error:
+            if _NOT_PROBABILITIES not in str(error) or not self.table.path.suffix:
+                raise
+            columns = [
+                f"--{role}={self.layout.roles[role]}" for role in ("score", "outcome") if role in self.layout.roles
+            ]
+            words = ["certcal", "recalibrate", "fit", str(self.table.path), *columns, "--real-scores", "-o", "map.json"]
+            raise InputError(str(error).replace(_NOT_PROBABILITIES, shlex.join(words))) from None
 
     def _with_suggestion(self, error: InputError, given: Mapping[str, Any]) -> InputError:
         """The error with the arguments that would help, where one column can be the score and one the outcome."""
@@ -440,6 +452,7 @@ def _make_predictions(arrays: Arrays, layout: Layout, row_of: Callable[[int], An
 
 _MOST_TRIED = 200
 _DIVIDE = "if these are per cent, divide them by 100"
+_NOT_PROBABILITIES = "certcal recalibrate fit with real_scores"
 _NAME_BOTH = "name them as score and outcome"
 _NAME_LOGITS = "for logits, name one column per class as logits"
 _PLACE = re.compile(r"^(scores|confidence|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")

@@ -123,6 +123,10 @@ def rates_table(found: Diagnosis, task: str) -> Table:
     words, groups, (expected, happened) = wording(task), found.groups, _words(task)
     least = min((each.predicted for each in groups if each.predicted > 0), default=1.0)
     digits = 1 if least >= 0.01 else 2 if least >= 0.001 else 3
+    starts = {each.start for each in groups}
+    finer = next(
+        (more for more in range(digits, 9) if len({f"{100 * each:.{more}f}" for each in starts}) == len(starts)), 9
+    )
     binary = task == "binary"
     columns = [
         Column(words.number, wrap=True),
@@ -131,16 +135,17 @@ def rates_table(found: Diagnosis, task: str) -> Table:
         Column(happened, "percent"),
         Column("ratio" if binary else "gap, points", "brief"),
         Column(f"{percent_text(1 - found.share)} limits", "interval"),
-        Column(f"{words.number} is"),
+        *([Column(f"{words.number} is", priority=2)] if _wrong(found) else []),
     ]
     rows: list[list[Cell]] = []
     for place, each in enumerate(groups):
-        low, high = (f"{100 * edge:.{digits}f}%" for edge in (each.start, each.end))
+        low, high = (f"{100 * edge:.{finer}f}%" for edge in (each.start, each.end))
         name = f"below {high}" if place == 0 else f"above {low}" if place == len(groups) - 1 else f"{low} – {high}"
         told = [f"{100 * value:.{digits}f}%" for value in (each.predicted, each.observed)]
         told.append(_ratio(each.ratio) if binary else f"{100 * each.gap:+.{digits}f}".replace("-", "−"))
         band = (round_outward(100 * end, side, digits) for end, side in ((each.lower, "lower"), (each.upper, "upper")))
-        cells: list[Cell] = [*told, " – ".join(f"{end}%" for end in band), _SIDES[each.direction]]
+        cells: list[Cell] = [*told, " – ".join(f"{end}%" for end in band)]
+        cells += [_SIDES[each.direction]] if _wrong(found) else []
         head: Cell = name if len(groups) > 1 else "all"
         if each.direction:
             head, cells[1] = Strong(str(head)), Strong(told[1])

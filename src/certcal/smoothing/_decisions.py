@@ -34,6 +34,7 @@ from certcal._base.checks import labels as class_labels
 from certcal._base.durable import open_regular, write_durably
 from certcal._base.files import path_of
 from certcal._base.parts import part_of
+from certcal._base.rounding import times_text
 from certcal.claims import short_text
 from certcal.data import Inputs
 from certcal.data.work_folder import Work
@@ -155,8 +156,7 @@ class Decisions(Result):
         """What is claimed, in at most thirty words."""
         right, radius = int(np.count_nonzero(self.certified & self.correct)), short_text(self.setting.radius, "lower")
         said = "samples are classified correctly under every perturbation of norm up to"
-        level = short_text(self.setting.alpha, "upper")
-        return f"{right:,} of {len(self):,} {said} {radius}, each except with probability at most {level}."
+        return f"{right:,} of {len(self):,} {said} {radius}; each of these fails {times_text(self.setting.alpha)}."
 
     @property
     def statement(self) -> str:
@@ -164,10 +164,9 @@ class Decisions(Result):
         right = int(np.count_nonzero(self.certified & self.correct))
         s = self.setting
         assumed = " and ".join(self.assumptions)
-        radius, level = short_text(s.radius, "lower"), short_text(s.alpha, "upper")
         return (
             f"{right} of these {len(self)} samples are predicted correctly under every perturbation of norm up to "
-            f"{radius}, each except with probability at most {level}, if {assumed}; "
+            f"{short_text(s.radius, 'lower')}, where each fails {times_text(s.alpha)}, if {assumed}; "
             f"UNDECIDED after {s.budget} draws, and counted as not certified: {self.count(UNDECIDED)}."
         )
 

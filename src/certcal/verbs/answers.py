@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from certcal.binning import BinTable, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.predictions import Predictions
 from certcal.result import Answer, Sentence
+
+if TYPE_CHECKING:
+    from certcal.verbs.groups import GroupRate
 
 # Probabilities of being wrong that add up to 5 %; what groups leave to segments, where these are asked for.
 ERROR, GROUPS, WHOLE, SLOPE = 0.025, 0.015, 0.005, 0.005
@@ -97,6 +100,17 @@ class ObservedRate(PlainValues, keys="start end n predicted observed ratio lower
         """Observed minus predicted."""
         return self.observed - self.predicted
 
+    @property
+    def ratio_interval(self) -> tuple[float, float]:
+        """Ends for the true ratio."""
+        lower, upper = (end / self.predicted if self.predicted > 0 else math.inf for end in (self.lower, self.upper))
+        return lower, upper
+
+    @property
+    def gap_interval(self) -> tuple[float, float]:
+        """Ends for the true gap."""
+        return self.lower - self.predicted, self.upper - self.predicted
+
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis(PlainValues, keys="whole groups curve? classes?"):
@@ -149,18 +163,6 @@ class Diagnosis(PlainValues, keys="whole groups curve? classes?"):
                 spans = [list(part) for side, part in groupby(members, lambda each: each.direction) if side]
             found += [(_union(span), span) for span in spans]
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class Segment:
-    """Samples with the same values of some columns."""
-
-    where: Mapping[str, str]
-    rate: ObservedRate
-    p: float
-    """Of the deviation of its events from those predicted."""
-    counted: bool
-    """Whether its events can be counted: they have no weights."""
 
 
 def rate_of(bins: BinTable, alpha: float) -> ObservedRate:
@@ -227,7 +229,7 @@ def calibration_answer(
     *,
     slope: Estimate | None = None,
     error: Estimate | None = None,
-    segments: Sequence[Segment] = (),
+    segments: Sequence[tuple[Mapping[str, str], GroupRate]] = (),
     repair: str = "",
     prove: str = "",
     unsaid: Sequence[str] = (),
@@ -241,7 +243,7 @@ def calibration_answer(
     slope, error
         Calibration slope and ECE, with intervals where there are some.
     segments
-        What was asked by columns, with limits that fail with probability at most ``SEGMENTS`` together.
+        What was asked by columns: their values, and limits that fail with probability at most ``SEGMENTS`` together.
     repair, prove
         Commands, or calls, that fit a map and that bound the error.
     unsaid
@@ -249,9 +251,11 @@ def calibration_answer(
     """
     words = _SCORES if task == "binary" else _CONFIDENCES
     line = None if slope is None else _about_slope(slope)
-    where = _about_ranges(found, words)
+    where = (
+        None if words is _CONFIDENCES and _is_all_of(found) and found.whole.direction else _about_ranges(found, words)
+    )
     told = [each for each in (line, where, _about_classes(found.classes)) if each is not None]
-    shown = [each for each in told if each.kind == "shown"]
+    shown = any(each.kind == "shown" for each in told)
     asked = [_about_segments(segments, words)] if segments else []
     if shown or found.whole.direction:
         first = [_not_calibrated(found, words, line)]
@@ -281,10 +285,7 @@ def _not_calibrated(found: Diagnosis, words: _Words, line: Sentence | None) -> S
     said = [_pattern(found, words)] if found.ranges else []
     if whole.direction:
         said.append(f"{'in all ' if said else ''}{_on_the_whole(whole, words)}")
-        data = {"quantity": "observed / expected", "value": whole.ratio, "interval": list(_ratio_ends(whole))}
-        if words is not _SCORES:
-            ends = [whole.lower - whole.predicted, whole.upper - whole.predicted]
-            data = {"quantity": "accuracy - mean confidence", "value": whole.gap, "interval": ends}
+        data = _deviation_data(whole, words)
     if not said and line is None:
         said.append("some class is predicted too often or too rarely")
     basis = "proven" if said else "asymptotic"
@@ -312,11 +313,11 @@ def _pattern(found: Diagnosis, words: _Words) -> str:
 def _on_the_whole(whole: ObservedRate, words: _Words) -> str:
     if words is not _SCORES:
         name = "overconfident" if whole.direction < 0 else "underconfident"
-        ends = sorted((abs(whole.lower - whole.predicted), abs(whole.upper - whole.predicted)))
+        ends = sorted(map(abs, whole.gap_interval))
         points = f"{100 * abs(whole.gap):.1f} points ({_span(100 * ends[0], 100 * ends[1], 1, ideal=0.0)})"
         right, claimed = _two_percents(whole.observed, whole.predicted)
         return f"{name} by {points}: {right} are right where {claimed} is claimed"
-    low, high = _ratio_ends(whole)
+    low, high = whole.ratio_interval
     if not 0.5 <= whole.ratio <= 2:
         return f"{whole.ratio:.2g} times as many events as predicted ({_span(low, high, 1 if low >= 1 else 2)})"
     ends = sorted((abs(low - 1), abs(high - 1)))
@@ -352,9 +353,15 @@ def _about_ranges(found: Diagnosis, words: _Words) -> Sentence | None:
     texts += [f"{counted(left, 'more range')} below."] if left else []
     data = {
         "quantity": "observed rate",
-        "ranges": [{**u.to_dict(), "interval": list(_ratio_ends(u))} for u, _ in ranges],
+        "ranges": [{**u.to_dict(), "interval": list(u.ratio_interval)} for u, _ in ranges],
     }
     return Sentence("shown", " ".join(texts), "proven", data)
+
+
+def _is_all_of(found: Diagnosis) -> bool:
+    """Whether all groups err alike, so that the sentence about the whole has said it."""
+    ranges = found.ranges
+    return len(ranges) == 1 and len(ranges[0][1]) == len(found.groups)
 
 
 def _about_range(found: Diagnosis, union: ObservedRate, groups: Sequence[ObservedRate], words: _Words) -> str:
@@ -366,7 +373,7 @@ def _about_range(found: Diagnosis, union: ObservedRate, groups: Sequence[Observe
         place = f"Below {high}" if first else f"Above {low}" if last else f"From {low} to {high}"
         said = f"{place}, {said}"
     if words is _SCORES and math.isfinite(union.ratio) and not 0.8 < union.ratio < 1.25:
-        low, high = _ratio_ends(union)
+        low, high = union.ratio_interval
         said += f": {_times(union.ratio)} as many ({_span(low, high, 1 if union.ratio >= 1 else 2)})"
         worst = max(groups, key=lambda each: each.ratio * union.direction if math.isfinite(each.ratio) else -math.inf)
         if len(groups) > 1 and worst.ratio > 1.25 * union.ratio:
@@ -382,20 +389,20 @@ def _name_of_group(found: Diagnosis, group: ObservedRate) -> str:
     return f"in {part} {place + 1} of {count}"
 
 
-def _about_segments(segments: Sequence[Segment], words: _Words) -> Sentence:
+def _deviation_data(rate: ObservedRate, words: _Words) -> dict[str, Any]:
+    if words is _SCORES:
+        return {"quantity": "observed / expected", "value": rate.ratio, "interval": list(rate.ratio_interval)}
+    return {"quantity": "accuracy - mean confidence", "value": rate.gap, "interval": list(rate.gap_interval)}
+
+
+def _about_segments(segments: Sequence[tuple[Mapping[str, str], GroupRate]], words: _Words) -> Sentence:
     """The one that deviates most beyond chance, and how many others do."""
-    ordered = sorted(
-        segments, key=lambda each: (not each.rate.direction, each.p, -abs(each.rate.gap) * each.rate.weight)
-    )
-    worst, rate = ordered[0], ordered[0].rate
-    wrong = sum(bool(each.rate.direction) for each in segments)
-    data: dict[str, Any] = {"quantity": "observed / expected", "value": rate.ratio, "interval": list(_ratio_ends(rate))}
-    if words is not _SCORES:
-        ends = [rate.lower - rate.predicted, rate.upper - rate.predicted]
-        data = {"quantity": "accuracy - mean confidence", "value": rate.gap, "interval": ends}
-    data |= {"where": dict(worst.where), "n": rate.n, "groups": len(segments), "wrong": wrong}
-    said = f"here {' and '.join(f'{name} is {value}' for name, value in worst.where.items())}, "
-    said += _deviation(worst, words)
+    where, rate = min(segments, key=lambda pair: (not pair[1].direction, *pair[1].order))
+    wrong = sum(bool(each.direction) for _, each in segments)
+    data = _deviation_data(rate, words)
+    data |= {"where": dict(where), "n": rate.n, "groups": len(segments), "wrong": wrong}
+    said = f"here {' and '.join(f'{name} is {value}' for name, value in where.items())}, "
+    said += _deviation(rate, words)
     if not wrong:
         lead = f"Of {len(segments)} groups none is shown to be wrong; most suspicious: w" if len(segments) > 1 else "W"
         return Sentence("seen", f"{lead}{said}.", data=data)
@@ -404,19 +411,18 @@ def _about_segments(segments: Sequence[Segment], words: _Words) -> Sentence:
     return Sentence("shown", f"W{said}.{more}", "proven", data)
 
 
-def _deviation(segment: Segment, words: _Words) -> str:
-    rate = segment.rate
+def _deviation(rate: GroupRate, words: _Words) -> str:
     happen, predicted = _two_percents(rate.observed, rate.predicted)
     if words is not _SCORES:
-        ends = sorted((abs(rate.lower - rate.predicted), abs(rate.upper - rate.predicted)))
+        ends = sorted(map(abs, rate.gap_interval))
         said = f"{happen} {words.happen} where {predicted} is {words.predicted}: {100 * abs(rate.gap):.1f} points"
         inside = f" ({_span(100 * ends[0], 100 * ends[1], 1, ideal=0.0)})" if rate.direction else ""
         return f"{said} too {'few' if rate.gap < 0 else 'many'}{inside}"
-    low, high = _ratio_ends(rate)
+    low, high = rate.ratio_interval
     if not math.isfinite(rate.ratio):
         return f"{happen} {words.happen} where {predicted} is {words.predicted}"
     said = f"{happen} {words.happen} where {predicted} is {words.predicted}"
-    if segment.counted and rate.n * rate.predicted < _MOST_COUNTED:
+    if rate.counted and rate.n * rate.predicted < _MOST_COUNTED:
         expected = rate.n * rate.predicted
         events = counted(round(rate.n * rate.observed), "event")
         said = f"{events} for {expected:.{1 if expected >= 1 else 2}f} predicted"
@@ -450,11 +456,6 @@ def _about_error(error: Estimate | None) -> list[Sentence]:
 
 
 # ---------------------------------------------------------------------------------------------------- numbers and words
-
-
-def _ratio_ends(rate: ObservedRate) -> tuple[float, float]:
-    lower, upper = (end / rate.predicted if rate.predicted > 0 else math.inf for end in (rate.lower, rate.upper))
-    return lower, upper
 
 
 def percent(share: float, more: int = 0) -> str:

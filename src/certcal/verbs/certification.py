@@ -304,7 +304,11 @@ class Certification(Result):
             over = f"on the {counted(summary.n_certified, 'certified sample')}"
         said, left = capital(summary.accuracy.sentence), summary.n - summary.n_certified
         # Without it, few samples that are certified look like a good model.
-        said += f" The calibration error leaves the other {left:,} out." if left and one.of_certified else ""
+        said += (
+            f" The calibration error leaves out {left:,} that {'is' if left == 1 else 'are'} not certified."
+            if left and one.of_certified
+            else ""
+        )
         return [(one.headline, what, over), *([] if self.binary else [said])]
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 from certcal._base.assumptions import own_map
 from certcal._base.checks import InputError
 from certcal._base.progress import Progress
+from certcal._base.rounding import sure_text
 from certcal._base.text import counted
 from certcal.calibrators import (
     CERTIFIED_METHODS,
@@ -25,7 +26,7 @@ from certcal.calibrators import (
     judge,
     radius_shares,
 )
-from certcal.claims import ORDER, in_full, short_text
+from certcal.claims import ORDER, in_full
 from certcal.verbs.certified_samples import UNKNOWN, SampleSource, load_certified
 from certcal.verbs.recalibrate import (
     IDENTITY,
@@ -293,9 +294,8 @@ def _weights_by_radius(samples: CertifiedSamples, settings: RecalibrateSettings)
 def _certified_notes(fit: CertifiedSamples, rest: CertifiedSamples, looks: int, delta: float) -> list[str]:
     notes = split_notes(fit, rest)
     if looks > 1:
-        level = short_text(delta, "upper")
         said = (
-            f"Each bound on the population may fail with probability {level} of its own. To report the best of the "
+            f"Each bound on the population is {sure_text(delta)} on its own. To report the best of the "
             f"{looks} (maps times radii) as if it had been chosen before, divide delta by {looks} first."
         )
         notes.insert(1, said)

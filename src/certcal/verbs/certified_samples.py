@@ -13,6 +13,7 @@ import numpy as np
 from certcal._base.assumptions import IN_DEVIATIONS, LOGITS
 from certcal._base.checks import InputError
 from certcal._base.progress import Progress
+from certcal._base.rounding import sure_text, times_text
 from certcal._base.text import counted
 from certcal.claims import short_text
 from certcal.data import (
@@ -217,13 +218,13 @@ def _of_run(source: SampleSource, settings: CertifyingSettings, progress: Progre
     )
     manifest = None if run is None else run.manifest
     made = replace(made, source=source.name, fingerprint=samples_of(manifest, counts))
-    one, level = made.certificates[0], short_text(alpha, "upper")
+    one = made.certificates[0]
     if settings.familywise:
-        note = f"All {len(made):,} certificates hold together except with probability {level} over the noise."
+        note = f"All {len(made):,} certificates hold together: {sure_text(alpha)}, over the noise."
     else:
         note = (
-            f"Each certificate may fail with probability {level} over the noise. The claim counts those that do; the "
-            "other numbers on these samples hold where the certificates do."
+            f"Each certificate fails {times_text(alpha)}, over the noise. The claim counts those that do; the other "
+            "numbers on these samples hold where the certificates do."
         )
     origin = IntervalOrigin(one.confidence, one.noise, one.assumptions)
     name = None if manifest is None else manifest.run
@@ -266,8 +267,7 @@ def _read_interval_table(
 def _note(alpha: Sequence[float]) -> str:
     if not any(alpha):
         return "The intervals are taken as certain; if each may fail with some probability, say which: alpha."
-    level = f"{float(short_text(max(alpha), 'upper')):g}"
-    return f"Each interval may fail with probability {level}; numbers on these samples hold where the intervals do."
+    return f"Each interval fails {times_text(max(alpha))}; numbers on these samples hold where the intervals do."
 
 
 def chosen_radii(name: str, there: Sequence[str], asked: Sequence[float] | None) -> list[int]:

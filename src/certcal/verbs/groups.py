@@ -1,11 +1,11 @@
 """Groups of a table: what was predicted of each and what happened, with intervals that hold for all of them.
 
 *What is random.* The outcomes, given scores, weights and the columns that name the groups, independent of each other.
-*What is claimed.* For every group at once, with the level that is asked for: limits of the mean probability of outcome
-1, of which observed/expected and the gap are functions, since the mean score of a group is given. *Why.* The limits of
-one of k groups fail with probability at most α/k (Clopper and Pearson for draws that differ, Hoeffding with weights),
-and groups may overlap, so the union bound is what adds them up. Slopes share α among themselves in the same way; their
-intervals are asymptotic.
+*What is claimed.* For every group at once, with the share of 5 % that an answer leaves them (99 %): limits of the mean
+probability of outcome 1, of which observed/expected and the gap are functions, since the mean score of a group is
+given. *Why.* The limits of one of k groups fail with probability at most α/k (Clopper and Pearson for draws that
+differ, Hoeffding with weights), and groups may overlap, so the union bound is what adds them up. Slopes share α among
+themselves in the same way; their intervals are asymptotic.
 
 Groups are ordered by the p-value of their deviation, the smallest α at which their limits would leave out what was
 predicted: the same tails, so that order and intervals never contradict each other.
@@ -14,17 +14,16 @@ predicted: the same tails, so that order and intervals never contradict each oth
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, SupportsIndex, TypeVar, overload
 
 from certcal._base.checks import InputError
-from certcal._base.json import PlainValues
 from certcal._base.text import did_you_mean
 from certcal.binning import BinTable
 from certcal.claims import Estimate
-from certcal.verbs.answers import SEGMENTS, ObservedRate, Segment, rate_of
+from certcal.verbs.answers import SEGMENTS, ObservedRate, rate_of
 
 Member = TypeVar("Member", bound=Any)
 
@@ -58,80 +57,47 @@ class ByName(tuple[Member, ...]):
         return found
 
 
-@dataclass(frozen=True, eq=False)
+_OF_SCORES = ("events", "expected", "ratio", "ratio_interval")
+
+
+@dataclass(frozen=True)
 class GroupRate(
-    PlainValues,
-    keys="events? expected? predicted observed ratio? ratio_interval? gap gap_interval slope? slope_interval? p "
-    "direction level",
+    ObservedRate,
+    keys="events expected predicted observed ratio ratio_interval gap gap_interval slope? slope_interval? p direction "
+    "level",
 ):
     """What was predicted of a group and what happened, with intervals that hold for all groups together."""
 
-    rate: ObservedRate
-    """Its limits have the group's share of 1 - level."""
     p: float
     """Two-sided p-value of this group alone."""
     level: float
     """Of all groups together."""
     is_score: bool
     """Whether outcomes are events of a binary score, and not whether a prediction is right."""
+    counted: bool
+    """Whether outcomes can be counted: they have no weights."""
     slope: float | None = None
     slope_interval: tuple[float, float] | None = None
     """Calibration slope of a binary score, asymptotic."""
 
     @property
-    def predicted(self) -> float:
-        """Mean score or confidence."""
-        return self.rate.predicted
+    def events(self) -> float:
+        """Sum of the outcomes, each with its weight."""
+        return round(self.observed * self.n) if self.counted else self.observed * self.weight
 
     @property
-    def observed(self) -> float:
-        """Share of outcomes 1, or of what is right."""
-        return self.rate.observed
-
-    @property
-    def events(self) -> float | None:
-        """Sum of the outcomes, each with its weight; None where predictions are right or wrong."""
-        if not self.is_score:
-            return None
-        found = self.rate.observed * self.rate.weight
-        return round(found) if self.rate.weight == self.rate.n else found
-
-    @property
-    def expected(self) -> float | None:
+    def expected(self) -> float:
         """Sum of the scores."""
-        return self.rate.predicted * self.rate.weight if self.is_score else None
-
-    @property
-    def ratio(self) -> float | None:
-        """Observed over expected events."""
-        return self.rate.ratio if self.is_score else None
-
-    @property
-    def ratio_interval(self) -> tuple[float, float] | None:
-        """Ends for the true ratio."""
-        if not self.is_score or not self.rate.predicted > 0:
-            return None
-        return self.rate.lower / self.rate.predicted, self.rate.upper / self.rate.predicted
-
-    @property
-    def gap(self) -> float:
-        """Observed minus predicted."""
-        return self.rate.gap
-
-    @property
-    def gap_interval(self) -> tuple[float, float]:
-        """Ends for the true gap."""
-        return self.rate.lower - self.rate.predicted, self.rate.upper - self.rate.predicted
-
-    @property
-    def direction(self) -> int:
-        """1 where more happens than is predicted beyond sampling error, -1 where less does, else 0."""
-        return self.rate.direction
+        return self.predicted * self.weight
 
     @property
     def order(self) -> tuple[float, float]:
         """What groups are ordered by: evidence, then size of the deviation."""
-        return self.p, -abs(self.gap) * self.rate.weight
+        return self.p, -abs(self.gap) * self.weight
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; events and their ratio of a binary score only."""
+        return {key: value for key, value in super().to_dict().items() if self.is_score or key not in _OF_SCORES}
 
     def columns(self) -> Mapping[str, Any]:
         """One value per column of a table."""
@@ -139,34 +105,36 @@ class GroupRate(
         for name in ("ratio", "gap", "slope"):
             lower, upper = getattr(self, f"{name}_interval") or (None, None)
             found |= {name: getattr(self, name), f"{name}_lower": lower, f"{name}_upper": upper}
-        return {**found, "p": self.p}
+        blank = () if self.is_score else ("events", "expected", "ratio", "ratio_lower", "ratio_upper")
+        return {**found, **dict.fromkeys(blank), "p": self.p}
 
 
-def group_rates(groups: Sequence[tuple[BinTable, Estimate | None]], level: float, *, is_score: bool) -> list[GroupRate]:
-    """The rates of groups from the sums of their bins and their slopes."""
+def group_rates(
+    groups: Sequence[tuple[BinTable, Estimate | None]], *, is_score: bool, level: float = 1 - SEGMENTS
+) -> list[GroupRate]:
+    """The rates of groups from the sums of their bins and their slopes; at the level that answers have for them."""
     share = (1 - level) / max(1, len(groups))
     return [
-        GroupRate(rate_of(bins, share), deviation_p(bins), level, is_score, *_slope(slope if is_score else None, share))
+        GroupRate(
+            **vars(rate_of(bins, share)),
+            p=deviation_p(bins),
+            level=level,
+            is_score=is_score,
+            counted=_is_unweighted(bins),
+            **_slope(slope if is_score else None, share),
+        )
         for bins, slope in groups
     ]
 
 
-def _slope(row: Estimate | None, share: float) -> tuple[float | None, tuple[float, float] | None]:
+def _slope(row: Estimate | None, share: float) -> dict[str, Any]:
     if row is None or row.interval is None or not math.isfinite(row.value):
-        return None, None
+        return {}
     quantile = NormalDist().inv_cdf
     longer = quantile(1 - share / 2) / quantile((1 + row.interval.level) / 2)
     value = float(row.value)
-    return value, (value + longer * (row.interval.lower - value), value + longer * (row.interval.upper - value))
-
-
-def segments_of(groups: Iterable[tuple[Mapping[str, str], BinTable]]) -> list[Segment]:
-    """What an answer is told of groups: their limits at its own level."""
-    every = list(groups)
-    return [
-        Segment(where, rate_of(bins, SEGMENTS / len(every)), deviation_p(bins), _is_unweighted(bins))
-        for where, bins in every
-    ]
+    ends = (value + longer * (end - value) for end in (row.interval.lower, row.interval.upper))
+    return {"slope": value, "slope_interval": tuple(ends)}
 
 
 def deviation_p(bins: BinTable) -> float:

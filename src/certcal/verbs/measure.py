@@ -34,7 +34,7 @@ from certcal.metrics import ALL, DEFAULT, check_names, metric_name, named_rows
 from certcal.predictions import Predictions, task_of
 from certcal.result import Answer, Result
 from certcal.verbs.answers import GROUPS, SEGMENTS, Diagnosis, calibration_answer, command_for
-from certcal.verbs.groups import ByName, GroupRate, group_rates, segments_of
+from certcal.verbs.groups import ByName, GroupRate, group_rates
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class Measurement(Result):
             self.task,
             slope=self.row_of("calibration_slope"),
             error=self.row_of("ece"),
-            segments=segments_of((each.where, each.reliability.table) for each in self.groups),
+            segments=[(each.where, each.rate) for each in self.groups if each.rate is not None],
             repair=command_for(["recalibrate", "fit"], "recalibrate", *about, "-o", "map.json"),
             prove=command_for(["bound"], "bound", self.source, {**about[1], **by}),
             unsaid=unsaid,
@@ -440,7 +440,7 @@ def measure(
     bootstrap
         Number of resamples for the interval of a metric of your own; 0 for no intervals.
     level
-        Confidence level of intervals and of the band.
+        Confidence level of intervals and of the band; what is said of all groups together is 99 % sure.
     seed
         Random seed of these resamples.
     band
@@ -516,7 +516,7 @@ def _measure_in_memory(
         measured = _measure_group(group.name, group.predictions, settings)
         parts.append(replace(measured, by=group.by, where=group.where))
         progress.advance(1)
-    parts[1:] = _with_rates(parts[1:], predictions.task, settings.level)
+    parts[1:] = _with_rates(parts[1:], predictions.task)
     conventions = {**settings.conventions(predictions.task), "streamed": False}
     name = source or data.name
     about = (data.about, data.description, parts[0], data.by, ByName(parts[1:]), conventions)
@@ -547,11 +547,11 @@ def _measure_in_memory(
     return replace(found, groups=ByName(bounded), bounds=bounds, conventions=conventions)
 
 
-def _with_rates(groups: Sequence[MeasuredGroup], task: str, level: float) -> list[MeasuredGroup]:
+def _with_rates(groups: Sequence[MeasuredGroup], task: str) -> list[MeasuredGroup]:
     """The groups with what holds of all of them together."""
     slopes = [next((row for row in each.rows if row.name == "calibration_slope"), None) for each in groups]
     sums_of = [(each.reliability.table, slope) for each, slope in zip(groups, slopes, strict=True)]
-    rates = group_rates(sums_of, level, is_score=task == "binary")
+    rates = group_rates(sums_of, is_score=task == "binary")
     return [replace(each, rate=rate) for each, rate in zip(groups, rates, strict=True)]
 
 
@@ -712,7 +712,7 @@ def _measure_in_passes(
         "samples at once",
         whole=whole,
         by=", ".join(groups.asked) or None,
-        groups=ByName(_with_rates(parts, found.measurements.task, settings.level)),
+        groups=ByName(_with_rates(parts, found.measurements.task)),
         conventions=conventions,
         settings=settings,
         groupings=described,

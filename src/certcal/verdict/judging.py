@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
-from certcal._base.rounding import round_outward, sure_text
+from certcal._base.rounding import round_outward, sure_text, times_text
 from certcal._base.text import capital, did_you_mean
 from certcal.claims import Certificate, Estimate, settings_text
 from certcal.verdict.candidates import SEVERAL, Candidate, Vocabulary, comparable_value
@@ -207,12 +207,11 @@ class Verdict:
         if len(chances) < 2:
             return ""
         nominal = any(each.judged_on == "interval" for each in self.judgements)
-        times = f"at most 1 time in {math.floor(1 / Decimal(repr(max(chances))))}"
         shown = (
             "one of these" if len(chances) == len(self.judgements) else "one that is judged on a bound or an interval"
         )
         level = " (as far as intervals reach their level)" if nominal else ""
-        said = f"A model that breaks {shown} passes all of them {times}{level}."
+        said = f"A model that breaks {shown} passes all of them {times_text(max(chances))}{level}."
         together = Decimal(1) - sum(Decimal(repr(each.failure)) * each.settings_judged for each in self.judgements)
         if together > 0:
             who = "All" if len(chances) == len(self.judgements) else "Those"

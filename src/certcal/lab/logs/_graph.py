@@ -15,6 +15,7 @@ from typing import Any
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues, plain
+from certcal._base.rounding import sure_text
 from certcal._base.text import counted
 from certcal.claims import short_text
 from certcal.lab.logs._chance import OPEN, Chance
@@ -186,10 +187,8 @@ class DominanceGraph(
         told = "; ".join(parts) or "nothing, neither from p = 0.5 on nor around 0.9"
         many = "this pair" if len(self.chances) == 1 else f"all {len(self.chances)} pairs together"
         n = self.chances[0].n
-        level = short_text(self.level * (1 - 1e-12), "upper")  # a sum of equal shares may be off by a rounding
-        beyond = (
-            f"beyond the sampling error of {counted(n, 'sample')} (wrong with probability at most {level} for {many})"
-        )
+        sure = sure_text(float(f"{self.level:.12g}"))  # a sum of equal shares may be off by a rounding
+        beyond = f"beyond the sampling error of {counted(n, 'sample')} ({sure}, for {many})"
         return f"{self.chances[0].measure} rather than p_A, and {beyond}: {told}."
 
     def to_dict(self) -> dict[str, Any]:

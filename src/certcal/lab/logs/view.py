@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from certcal._base.rounding import sure_text, times_text
 from certcal._base.text import capital, counted
 from certcal.claims import in_full, percent_text, short_text
 from certcal.lab.logs import just_above
@@ -48,7 +49,7 @@ _NONE = "No difference of certified accuracy at these radii is beyond sampling e
 _ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
 _CERTIFIED = (
     "Share of all samples that are classified correctly under every perturbation up to the radius, at least, where "
-    "their certified radii hold: each fails with probability at most alpha, all of which goes to the prediction here; "
+    "their certified radii hold: each fails with a probability of alpha, all of which goes to the prediction here; "
     "certify needs most of it for confidences, so it certifies slightly fewer samples. Every sample's radius is known, "
     "so the staircase is exact at every radius{logs}; markers are the radii of the tables."
 )
@@ -251,9 +252,9 @@ def _differences_table(found: Comparison) -> Table:
     tests = "sign tests of the samples that one of the two certifies alone"
     if found.differences[0].alone is None:
         tests = "Fisher's tests of independent samples"
-    level = short_text(found.differences[0].level, "upper")
-    note = f"Exact {tests}; Holm's correction for all pairs, radii and directions: all hold except with probability "
-    return Table(columns, rows, "Certified samples, beyond sampling error", f"{note}{level}.", most=_MOST_PAIRS)
+    note = f"Exact {tests}; Holm's correction for all pairs, radii and directions: all hold together, "
+    note += f"{sure_text(found.differences[0].level)}."
+    return Table(columns, rows, "Certified samples, beyond sampling error", note, most=_MOST_PAIRS)
 
 
 # --- verdicts ------------------------------------------------------------------------------------------------------
@@ -262,8 +263,7 @@ def _differences_table(found: Comparison) -> Table:
 def _headline(found: Comparison) -> list[Block]:
     if not found.graphs:
         run, place = found.runs[0], len(found.at) // 2
-        level = short_text(run.alpha, "upper")
-        probability = f"Each certified radius fails with probability at most {level} over the noise."
+        probability = f"Each certified radius fails {times_text(run.alpha)}, over the noise."
         return [Claim("Certificate", f"{run.name}: {capital(run.curve.sentences[place])}", "", probability)]
     where: dict[str, list[DominanceGraph]] = {}
     for graph in found.graphs:

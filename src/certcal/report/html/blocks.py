@@ -36,6 +36,8 @@ _KINDS = {"Estimate": "estimate", "Bound": "bound", "Certificate": "certificate"
 _RELATIONS = ("at most ", "at least ")
 # Assumptions of a claim that are shown without being asked for: so many, and so many letters.
 _MOST_ASSUMPTIONS, _MOST_LETTERS = 2, 200
+# Columns that a phone has room for.
+_ON_A_PHONE = 5
 
 
 class Writer:
@@ -117,11 +119,11 @@ class Writer:
 
     def _table_element(self, table: Table) -> Raw:
         key, frames = table.choice or ("", {})
-        wide = len(table.columns)
+        wide, extra = len(table.columns), _columns_for_wide_screens(table)
 
         def row(place: int, cells: Sequence[Cell]) -> Raw:
             made = [
-                _cell(column, cell, "row" if first == 0 else None)
+                _cell(column, cell, "row" if first == 0 else None, extra=first in extra)
                 for first, (column, cell) in enumerate(zip(table.columns, cells, strict=True))
             ]
             if place not in frames:
@@ -138,8 +140,8 @@ class Writer:
                 element(
                     "tr",
                     [
-                        element("th", as_markup(each.title), scope="col", class_="number" if each.is_number else None)
-                        for each in table.columns
+                        element("th", as_markup(each.title), scope="col", class_=_class_of(each, extra=first in extra))
+                        for first, each in enumerate(table.columns)
                     ],
                 ),
             ),
@@ -153,8 +155,10 @@ class Writer:
                 ],
             ),
         )
+        left_out = ", ".join(table.columns[place].title for place in extra)
         return join(
             scrolling(made, label),
+            element("p", f"On a wider screen also: {left_out}.", class_="note narrow") if extra else None,
             note(table.rest) if table.rest else None,
             note(as_markup(table.note, SENTENCE)) if table.note else None,
         )
@@ -325,7 +329,17 @@ def _slider(choice: Choice, said: Sequence[str]) -> Raw:
 _BETWEEN = " / "
 
 
-def _cell(column: Column, cell: Cell, scope: str | None) -> Raw:
+def _columns_for_wide_screens(table: Table) -> list[int]:
+    """Columns that a phone leaves out: those of the least priority, where there are more than fit."""
+    by_priority = sorted(range(len(table.columns)), key=lambda place: table.columns[place].priority)
+    return sorted(place for place in by_priority[_ON_A_PHONE:] if table.fit == "drop" and table.columns[place].priority)
+
+
+def _class_of(column: Column, *, extra: bool) -> str | None:
+    return " ".join(filter(None, ("number" if column.is_number else "", "wide" if extra else ""))) or None
+
+
+def _cell(column: Column, cell: Cell, scope: str | None, *, extra: bool) -> Raw:
     if isinstance(cell, Picture):
         content: Child = image(cell.pixels, cell.text, size=64)
     elif isinstance(cell, Strong):
@@ -339,8 +353,7 @@ def _cell(column: Column, cell: Cell, scope: str | None) -> Raw:
                 element("span", as_markup(each, 400), class_="whole") for each in (*(f"{p} /" for p in parts), last)
             ]
             content = join(*(join(" ", each) for each in wholes))
-    kind = "number" if column.is_number else None
-    heads = scope is not None and cell != ""
+    kind, heads = _class_of(column, extra=extra), scope is not None and cell != ""
     return element("th" if heads else "td", content, scope=scope if heads else None, class_=kind)
 
 

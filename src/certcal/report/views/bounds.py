@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from certcal._base.rounding import times_text
 from certcal._base.text import capital
-from certcal.claims import Bound, TwoSidedBound, in_full, short_text, sure_text
+from certcal.claims import Bound, TwoSidedBound, in_full, sure_text
 from certcal.report.charts import MOST_SERIES, Chart, Stack, covering
 from certcal.report.document import (
     Block,
@@ -63,21 +64,20 @@ def view(found: Bounds) -> Report:
 
 
 def _notes_of_bounds(found: Bounds) -> list[str]:
-    level, groups = short_text(found.conventions["delta"], "upper"), len(found.groups)
+    sure, groups = sure_text(found.conventions["delta"]), len(found.groups)
     notes = ["Numbers are rounded in the safe direction. The true error can be above the binned one, never below it."]
     if found.conventions["joint"]:
-        notes.append(f"All bounds here hold together, except with probability at most {level}: each has a share of it.")
+        notes.append(f"All bounds here hold together ({sure}): they share what they may fail with.")
     else:
         several = len(found.bounds) + 1
         notes.append(
-            f"Each bound is {sure_text(found.conventions['delta'])} on its own: choose one before looking, since the "
+            f"Each bound is {sure} on its own: choose one before looking, since the "
             f"best of these {several} may be wrong {several} times as often."
         )
         if groups:
-            share = short_text(next(iter(found.groups[0].bounds.values())).delta, "upper")
+            share = times_text(next(iter(found.groups[0].bounds.values())).delta)
             notes.append(
-                f"Bounds of one kind hold together for all {groups:,} groups, except with probability at most {level}: "
-                f"each group's fails with probability at most {share}."
+                f"Bounds of one kind hold for all {groups:,} groups together ({sure}): each group's fails {share}."
             )
     if "largest weight" in next(iter(found.bounds.values())).settings:
         notes.append("Samples have weights: only the binned error of the weighted population has a bound.")

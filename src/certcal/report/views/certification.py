@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from certcal._base.rounding import sure_text, times_text
 from certcal._base.text import capital
-from certcal.claims import in_full, round_outward, short_text
+from certcal.claims import in_full, round_outward
 from certcal.report.charts import Chart, Cursor, Line, Panel, TextBars, curves, falling_steps
 from certcal.report.document import (
     NOTHING,
@@ -151,7 +152,7 @@ def _headline_of_certification(found: Certification, one: CertifiedAt) -> Claim:
     made = Claim.of(claim, what, over=over, meaning=calibration_error(_task_of_certification(found)))
     made = replace(made, probability=_SCORES_INSIDE) if found.binary else made
     alpha = found.conventions["alpha"]
-    each = f" Each interval may fail with probability {short_text(alpha, 'upper')}." if alpha else ""
+    each = f" Each interval fails {times_text(alpha)}." if alpha else ""
     return replace(made, probability=f"{made.probability}{each}", assumptions=())  # its probability says the same
 
 
@@ -163,7 +164,7 @@ def _key_numbers_of_radius(found: Certification, one: CertifiedAt) -> KeyNumbers
     summary, population = one.summary, one.population
     over = "certified samples" if summary.n_certified and not found.binary else "all samples"
     brier = summary["brier_score"].worst or summary["brier_score"].worst_all
-    level = f"except with probability {short_text(population.delta, 'upper')}"
+    level = sure_text(population.delta)
     numbers = [
         KeyNumber("samples", f"{summary.n:,}", () if found.binary else (f"{summary.n_certified:,} certified",)),
         KeyNumber(summary.accuracy.name, summary.accuracy.text, ("on these samples" if found.binary else "at least",)),
@@ -415,14 +416,12 @@ def _notes_of_certification(found: Certification) -> list[str]:
             "confidences inside the intervals reach the number beside it."
         )
     if len(lines) > 1:
-        level, share = (short_text(each.summary.settings["delta"], "upper") for each in (lines[0], lines[-1]))
-        said = (
-            f"Each line's population bound may fail with probability {level} of its own: choose a line before looking."
-        )
+        whole, part = (each.summary.settings["delta"] for each in (lines[0], lines[-1]))
+        said = f"Each line's population bound is {sure_text(whole)} on its own: choose a line before looking."
         if found.by is not None and found.counts is None:
             said = (
-                f"The population bounds of all groups hold together at one radius, except with probability {level}: "
-                f"each group's fails with probability at most {share}. That of all samples has {level} for itself."
+                f"The population bounds of all groups hold together at one radius ({sure_text(whole)}): each group's "
+                f"fails {times_text(part)}. That of all samples is as sure, by itself."
             )
             said += " Choose the radius before looking." if len(found.radii) > 1 else ""
         notes.append(f"ECE has {given['bins']} bins. {said}")
@@ -436,9 +435,8 @@ def _notes_of_certification(found: Certification) -> list[str]:
         column = found.about["columns"].get("alpha")
         said = "" if column is None else f", the largest in column {column!r}"
         notes.append(
-            "Numbers on these samples hold where their intervals do; each may fail with probability "
-            f"{float(short_text(given['alpha'], 'upper')):g}{said}. Rows that the verifier abstained on belong in the "
-            "table, with certified = 0."
+            f"Numbers on these samples hold where their intervals do; each fails {times_text(given['alpha'])}{said}. "
+            "Rows that the verifier abstained on belong in the table, with certified = 0."
         )
     if found.origin is not None:
         said = " Certify the run itself to have its noise averaged, too." if found.origin.run is not None else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from certcal._base.checks import InputError
+from certcal._base.rounding import sure_text, times_text
 from certcal._base.text import capital, counted
 from certcal.claims import Ledger, round_outward, short_text
 from certcal.data.units import described
@@ -233,25 +234,25 @@ def run_notes(found: Certification) -> list[str]:
     """How often certificates fail, together and each."""
     from certcal.smoothing import holds_at_all_radii
 
-    one, alpha = cast("Any", found.at().certificates), short_text(found.conventions["alpha"], "upper")
+    one, alpha = cast("Any", found.at().certificates), found.conventions["alpha"]
     kinds = found.settings.kind
     several = len(found.radii) > 1 and not found.settings.together
     apart = several and not all(map(holds_at_all_radii, kinds))
     notes: list[str] = []
     if found.settings.familywise:
         where = " at each radius" if apart else ""
-        notes.append(f"All {one.n:,} certificates hold together{where} except with probability {alpha} over the noise.")
+        notes.append(f"All {one.n:,} certificates hold together{where}: {sure_text(alpha)}, over the noise.")
     elif found.at().averaged:
         notes.append(
-            f"The claim averages the noise of the samples and fails with probability at most {alpha}. Other numbers "
-            "take it that no certificate failed; each may, with that probability, and familywise pays for it."
+            f"The claim averages the noise of the samples and fails {times_text(alpha)}. Other numbers take it that no "
+            "certificate failed; each may, as often, and familywise pays for it."
         )
     else:
-        failed = one.failures(found.conventions["alpha"]).count
+        failed = one.failures(alpha).count
         notes.append(
-            f"Each certificate may fail with probability {alpha} over the noise; more than {failed:,} of {one.n:,} "
-            f"fail with probability at most {alpha}, and what {failed:,} can add to the ECE is in the claim. Other "
-            "numbers on these samples take it that no certificate failed; familywise pays for it."
+            f"Each certificate fails {times_text(alpha)}, over the noise. That more than {failed:,} of {one.n:,} fail "
+            f"happens as rarely, and what {failed:,} can add to the ECE is in the claim. Other numbers on these "
+            "samples take it that no certificate failed; familywise pays for it."
         )
     if len(kinds) > 1:
         notes.append(

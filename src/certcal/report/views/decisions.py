@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from certcal._base.rounding import times_text
 from certcal.claims import short_text
 from certcal.report.document import Cell, Claim, Column, Facts, Report, Section, Table, Text
 
@@ -24,7 +25,7 @@ def view(found: Decisions) -> Report:
         "Certificate",
         found.sentence,
         f"{right:,} of {n:,}",
-        f"Each of them fails with probability at most {level} over the noise.",
+        f"Each of them fails {times_text(s.alpha)}, over the noise.",
         found.assumptions,
     )
     used, most = int(found.draws.sum()), s.budget * n

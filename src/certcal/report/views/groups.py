@@ -83,8 +83,8 @@ def _interval(group: MeasuredGroup, task: str) -> NamedInterval:
     """Observed over expected of a binary score, else the gap in points; the largest and smallest are told by words."""
     rate = _rate(group)
     if task == "binary":
-        low, high = rate.ratio_interval or (math.nan, math.nan)
-        value = math.nan if rate.ratio is None else rate.ratio
+        known = rate.predicted > 0
+        low, value, high = (rate.ratio_interval[0], rate.ratio, rate.ratio_interval[1]) if known else (math.nan,) * 3
         return NamedInterval(group.name, low, value, high, (_two(value), _between(low, high, 2)))
     low, value, high = (100 * each for each in (rate.gap_interval[0], rate.gap, rate.gap_interval[1]))
     return NamedInterval(group.name, low, value, high, (signed(value, 1), _between(low, high, 1)))
@@ -143,8 +143,8 @@ def _over_time(found: Measurement, by: str, groups: Sequence[MeasuredGroup]) -> 
     words, rates = wording(found.task), [_rate(each) for each in groups]
     names = [" and ".join(each.where.values()) for each in groups]
     places = [place + 0.5 for place in range(len(names))]
-    predicted, observed = ([100 * getattr(each, name) for each in rates] for name in ("predicted", "observed"))
-    low, high = ([100 * getattr(each.rate, name) for each in rates] for name in ("lower", "upper"))
+    names_drawn = ("predicted", "observed", "lower", "upper")
+    predicted, observed, low, high = ([100 * getattr(each, name) for each in rates] for name in names_drawn)
     level = percent_text(rates[0].level)
     marks: list[Mark] = [
         whiskers(places, low, high, f"{level} interval, for all groups together"),
@@ -187,7 +187,7 @@ def _rates(found: Measurement) -> Table:
         value, ends = _interval(group, found.task).texts
         cells: dict[Any, Cell] = {"value": Strong(value) if rate.direction else value, "interval": ends}
         cells |= {"predicted": rate.predicted, "observed": rate.observed}
-        cells["events"] = None if rate.events is None else f"{rate.events:,.0f}"
+        cells["events"] = f"{rate.events:,.0f}"
         cells |= {key_of_row(row): float(row.value) for row in group.rows}
         cells["gap"] = signed(100 * rate.gap, 1)
         cells["gap interval"] = _between(100 * rate.gap_interval[0], 100 * rate.gap_interval[1], 1)

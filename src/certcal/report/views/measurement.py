@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._base.rounding import percent_text, sure_text
-from certcal.claims import Bound, Estimate, short_text
+from certcal._base.rounding import percent_text, sure_text, times_text
+from certcal.claims import Bound, Estimate
 from certcal.metrics import DEFAULT, row_names
 from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, TextBars, covering, ticks
 from certcal.report.document import (
@@ -174,12 +174,9 @@ def _group_bounds(found: Measurement) -> Table | None:
     methods = _by_method(found.groups[0].bounds)
     columns = {method: Column(f"{method}, at most", "bound", "upper") for method in methods}
     lines = [(group.name, group.n, _by_method(group.bounds)) for group in found.groups]
-    share, level = (
-        short_text(delta, "upper") for delta in (found.groups[0].bounds[0].delta, found.conventions["delta"])
-    )
     note = (
-        f"Bounds of one kind hold together for all {len(lines):,} groups, except with probability at most {level}: "
-        f"each fails with probability at most {share}."
+        f"Bounds of one kind hold for all {len(lines):,} groups together ({sure_text(found.conventions['delta'])}): "
+        f"each fails {times_text(found.groups[0].bounds[0].delta)}."
     )
     return per_group(group_head(found.groupings, found.by), columns, lines, "Bounds per group", note)
 

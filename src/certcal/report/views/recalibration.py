@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.rounding import minus
+from certcal._base.rounding import minus, sure_text
 from certcal._base.text import capital, counted
 from certcal.binning import bin_table, equal_width_edges
 from certcal.claims import Certificate, Estimate, in_full, short_text
@@ -136,8 +136,8 @@ def verdict(found: CertifiedRecalibration, radius: int = -1) -> str:
         return f"{said} Whether they do in the population is left open by its bound."
     return (
         f"{said} In the population, where certified, their certified Brier score is at least {gain.text} below that of "
-        f"one constant, the accuracy of the certified samples of the fit ({gain.settings['constant']:.4f}), except "
-        f"with probability {short_text(gain.delta, 'upper')}."
+        f"one constant, the accuracy of the certified samples of the fit ({gain.settings['constant']:.4f}): "
+        f"{sure_text(gain.delta)}."
     )
 
 
@@ -293,10 +293,8 @@ def _all_maps(found: CertifiedRecalibration) -> list[Block]:
     ]
     if found.chosen.at[0].claim is not None:
         certified.insert(1, (Column("ECE", "bound", "upper"), lambda _, at: at.claim))
-    delta = short_text(float(found.conventions["delta"]), "upper")
-    said = (
-        f"Numbers about the population may fail with probability {delta} each, so choose the trade-off before looking."
-    )
+    sure = sure_text(float(found.conventions["delta"]))
+    said = f"Numbers about the population are {sure} each, so choose the trade-off before looking."
     where = f" {within(found.radii[0])}" if len(found.radii) == 1 else ""
     tables = [_maps_table(found, certified, f"Worst case on held-out samples{where}", len(found.radii), said)]
     if found.identity.clean:
