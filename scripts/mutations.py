@@ -902,8 +902,8 @@ MUTATIONS = (
     mutation(
         "Hoeffding: a narrower width",
         "bounds/concentration.py",
-        "width = np.sqrt(math.log(1 / _level(alpha, side)) / (2 * draws))",
-        "width = np.sqrt(math.log(1 / _level(alpha, side)) / (2.1 * draws))",
+        "width = np.sqrt(math.log(1 / _level_of_side(alpha, side)) / (2 * draws))",
+        "width = np.sqrt(math.log(1 / _level_of_side(alpha, side)) / (2.1 * draws))",
         "tests/bounds/test_concentration.py::test_hoeffding_is_its_formula_rounded_outward",
     ),
     mutation(

@@ -75,15 +75,15 @@ class BinTable:
     @property
     def mean_confidence(self) -> Floats:
         """Mean confidence per bin; NaN where the bin is empty."""
-        return _ratio(self.confidence_sum, self.weight)
+        return _quotients(self.confidence_sum, self.weight)
 
     @property
     def accuracy(self) -> Floats:
         """Mean correctness per bin; NaN where the bin is empty."""
-        return _ratio(self.correct_sum, self.weight)
+        return _quotients(self.correct_sum, self.weight)
 
 
-def _ratio(top: Floats, bottom: Floats) -> Floats:
+def _quotients(top: Floats, bottom: Floats) -> Floats:
     return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0)
 
 

@@ -86,14 +86,14 @@ def settings_texts(settings: Mapping[str, Any]) -> dict[str, str]:
     >>> settings_texts({"alpha_below": 0.00051, "radii": (0.25, 0.5)})
     {'alpha below': '0.00051', 'radii': '0.25, 0.5'}
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for key, value in settings.items():
         if isinstance(value, float):
             text = short_text(value, "upper") if key.startswith(("alpha", "delta")) else f"{value:.6g}"
         else:
             text = ", ".join(map(str, cast("list[Any]", value))) if isinstance(value, list | tuple) else str(value)
-        found[key.replace("_", " ")] = text if len(text) <= 200 else f"{text[:200]} …"
-    return found
+        texts[key.replace("_", " ")] = text if len(text) <= 200 else f"{text[:200]} …"
+    return texts
 
 
 def in_words(settings: Mapping[str, Any]) -> str:

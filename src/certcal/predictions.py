@@ -305,7 +305,7 @@ def _is_half(value: Any) -> bool:
     return str(getattr(value, "dtype", "")).removeprefix("torch.").lower() == "float16"
 
 
-def _blocks(rows: int, columns: int) -> Iterator[slice]:
+def _row_blocks(rows: int, columns: int) -> Iterator[slice]:
     step = max(1, _BLOCK_ENTRIES // columns)
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
@@ -314,7 +314,7 @@ def _softmax(logits: NDArray[Any]) -> NDArray[Any]:
     out = np.empty_like(logits)
 
     def some(start: int, stop: int) -> None:
-        for rows in _blocks(stop - start, logits.shape[1]):
+        for rows in _row_blocks(stop - start, logits.shape[1]):
             block = logits[start:stop][rows].astype(np.float64)
             with np.errstate(over="ignore", under="ignore"):  # a difference of -inf is a probability of 0
                 block -= block.max(axis=1, keepdims=True)
@@ -333,7 +333,7 @@ def _top_label(
     values = scores if values is None else values
     confidence = np.empty(labels.size, values.dtype)
     correct = np.empty(labels.size, np.uint8)
-    for rows in _blocks(*scores.shape):
+    for rows in _row_blocks(*scores.shape):
         top = scores[rows].argmax(axis=1)
         largest = np.take_along_axis(values[rows], top[:, None], axis=1)[:, 0]
         np.minimum(largest, 1, out=confidence[rows])

@@ -18,7 +18,7 @@ from certcal import InputError
 from certcal.claims import in_full
 from certcal.metrics import ece, ks_error, mce, top_label_brier_score, top_label_nll
 from certcal.worst_case import calibration_error, certify, population_bound
-from certcal.worst_case._summary import METRICS, _accuracy
+from certcal.worst_case._summary import METRICS, _certified_accuracy
 
 RNG = np.random.default_rng(5)
 N = 200
@@ -56,7 +56,7 @@ def test_certified_accuracy_counts_samples_that_are_certified_and_correct():
 @given(st.integers(1, 3000), st.data())
 def test_certified_accuracy_is_never_printed_above_its_value(n, data):
     right = data.draw(st.integers(0, n))
-    accuracy = _accuracy(right, n)
+    accuracy = _certified_accuracy(right, n)
     assert Fraction(right, n) - Fraction(1, 10_000) < Fraction(accuracy.text) <= Fraction(right, n)
     assert Fraction(accuracy.value) <= Fraction(right, n)
 

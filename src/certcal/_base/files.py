@@ -94,10 +94,10 @@ def refuse_overwriting(path: Path, *, force: bool = False) -> None:
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: the folder cannot be written to; choose another")
     if path.exists() and not force:
-        raise _exists(path)
+        raise _exists_error(path)
 
 
-def _exists(path: Path) -> InputError:
+def _exists_error(path: Path) -> InputError:
     return InputError(f"{path} exists and is not overwritten; choose another name, or force it")
 
 
@@ -125,7 +125,7 @@ def write_together(files: Mapping[Path, bytes], *, force: bool = False, folder: 
             temporary = _temporary_name(path)
             waiting.append((path, temporary, (0, 0)))
             with temporary.open("xb") as stream:
-                waiting[-1] = path, temporary, _identity(os.fstat(stream.fileno()))
+                waiting[-1] = path, temporary, _file_identity(os.fstat(stream.fileno()))
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -150,7 +150,7 @@ def write_together(files: Mapping[Path, bytes], *, force: bool = False, folder: 
             with contextlib.suppress(OSError):
                 cast("Path", folder).rmdir()
         if isinstance(error, FileExistsError):
-            raise _exists(path) from None
+            raise _exists_error(path) from None
         if isinstance(error, OSError):
             unchanged = "nothing was changed" if len(files) == 1 else f"none of the {len(files)} files was written"
             raise InputError(f"{path}: cannot be written ({error.strerror or error}); {unchanged}") from error
@@ -165,7 +165,7 @@ def _temporary_name(path: Path) -> Path:
     return path.with_name(f".{path.name[:64]}.{secrets.token_hex(4)}.tmp")
 
 
-def _identity(state: os.stat_result) -> tuple[int, int]:
+def _file_identity(state: os.stat_result) -> tuple[int, int]:
     return state.st_dev, state.st_ino
 
 
@@ -183,7 +183,7 @@ def _put_back(path: Path, identity: tuple[int, int], kept: Path | None) -> None:
         if os.path.lexists(kept):
             os.replace(kept, path)  # which does nothing where both are names of one file
             kept.unlink(missing_ok=True)
-    elif os.path.lexists(path) and _identity(path.lstat()) == identity:
+    elif os.path.lexists(path) and _file_identity(path.lstat()) == identity:
         path.unlink()
 
 

@@ -48,8 +48,8 @@ def part_of(text: Any) -> Part | None:
     """
     if text is None or isinstance(text, Part):
         return text
-    found = _PART.fullmatch(text) if isinstance(text, str) else None
-    part = Part(int(found[1]), int(found[2])) if found else None
+    match = _PART.fullmatch(text) if isinstance(text, str) else None
+    part = Part(int(match[1]), int(match[2])) if match else None
     if part is None or not part.number <= part.of <= MOST_PARTS:
         remedy = (
             "the split of the data is split"

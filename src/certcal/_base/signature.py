@@ -175,19 +175,19 @@ class _RefusedError(Exception):
     """Why a value is not taken; the setting's name is added where it is known."""
 
 
-def _plain(number: float) -> str:
+def _number_text(number: float) -> str:
     """A whole number with all its digits, any other in a few."""
     return f"{number:.0f}" if abs(number) < 1e20 and number == int(number) else f"{number:g}"
 
 
-def _refused(number: float, kind: str, spec: Spec) -> _RefusedError:
+def _range_error(number: float, kind: str, spec: Spec) -> _RefusedError:
     """Why a number is outside of its range."""
-    least, most, given = (_plain(end) for end in (spec.least, spec.most, number))
+    least, most, given = (_number_text(end) for end in (spec.least, spec.most, number))
     reach = f"of at least {least}" if spec.most == math.inf else f"from {least} to {most}"
     return _RefusedError(f"{given} is {'neither 0 nor' if spec.zero else 'not'} a {kind} {reach}")
 
 
-def _whole(value: Any, spec: Spec) -> int:
+def _whole_value(value: Any, spec: Spec) -> int:
     try:
         number = operator.index(value)
     except TypeError:
@@ -195,11 +195,11 @@ def _whole(value: Any, spec: Spec) -> int:
     if number is None or isinstance(value, bool):
         raise _RefusedError(f"{shortened(value)} is not a whole number")
     if not (spec.least <= number <= spec.most or (spec.zero and number == 0)):
-        raise _refused(number, "whole number", spec)
+        raise _range_error(number, "whole number", spec)
     return number
 
 
-def _number(value: Any, spec: Spec) -> float:
+def _number_value(value: Any, spec: Spec) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -207,12 +207,12 @@ def _number(value: Any, spec: Spec) -> float:
     if isinstance(value, bool | str) or not math.isfinite(number):
         raise _RefusedError(f"{shortened(value)} is not a number")
     if not (spec.least <= number <= spec.most or (spec.zero and number == 0)):
-        raise _refused(number, "number", spec)
+        raise _range_error(number, "number", spec)
     return number
 
 
 def _positive(value: Any, spec: Spec) -> float:
-    number = _number(value, Spec("", "number"))
+    number = _number_value(value, Spec("", "number"))
     if not (number > 0 or (spec.zero and number == 0)):
         raise _RefusedError(f"{number:g} is not a number {'from' if spec.zero else 'above'} 0")
     if number > spec.most:
@@ -220,7 +220,7 @@ def _positive(value: Any, spec: Spec) -> float:
     return number
 
 
-def _noise(value: Any, spec: Spec) -> float | str:
+def _noise_value(value: Any, spec: Spec) -> float | str:
     """A standard deviation, in units of the inputs or in standard deviations of each feature."""
     if not isinstance(value, str):
         return _positive(value, spec)
@@ -232,7 +232,7 @@ def _noise(value: Any, spec: Spec) -> float | str:
 
 
 def _share(value: Any, spec: Spec) -> float:
-    number = _number(value, Spec("", "number"))
+    number = _number_value(value, Spec("", "number"))
     if not (0 < number < 1 or (spec.zero and number == 0)):
         allowed = "neither 0 nor" if spec.zero else "not"
         raise _RefusedError(f"{number:g} is {allowed} between 0 and 1")
@@ -242,7 +242,7 @@ def _share(value: Any, spec: Spec) -> float:
 def _failure(value: Any, spec: Spec) -> float:
     from certcal._base.checks import LEAST_FAILURE, MOST_FAILURE, failure_hint
 
-    number = _number(value, Spec("", "number"))
+    number = _number_value(value, Spec("", "number"))
     if MOST_FAILURE <= number < 100:
         hint = failure_hint(number)
         raise _RefusedError(f"{number:g} is not a probability of failing below {MOST_FAILURE:g}; {hint}")
@@ -252,7 +252,7 @@ def _failure(value: Any, spec: Spec) -> float:
     return number
 
 
-def _level(value: Any, spec: Spec) -> float:
+def _level_value(value: Any, spec: Spec) -> float:
     from certcal._base.checks import MOST_LEVEL
 
     number = _share(value, spec)
@@ -267,7 +267,7 @@ def _flag(value: Any, spec: Spec) -> bool:
     return value
 
 
-def _text(value: Any, spec: Spec) -> Any:
+def _text_value(value: Any, spec: Spec) -> Any:
     if not (spec.own or isinstance(value, str)):
         raise _RefusedError(f"{shortened(value)} is not a text")
     return value
@@ -289,7 +289,7 @@ def _word(value: Any, spec: Spec) -> Any:
     raise _RefusedError(f"{shortened(value)} is not one of {', '.join(map(repr, spec.choices))}{hint and f'; {hint}'}")
 
 
-def _box(value: Any, spec: Spec) -> Any:
+def _box_value(value: Any, spec: Spec) -> Any:
     if isinstance(value, str) and value == "auto":
         return value
     try:
@@ -306,25 +306,25 @@ def _edges(value: Any, spec: Spec) -> Any:
         return _word(value, spec)
     if not isinstance(value, Iterable):
         raise _RefusedError(f"{shortened(value)} is not one of {', '.join(spec.choices)}, and no list of numbers")
-    return tuple(_number(each, Spec("", "number")) for each in several(value))
+    return tuple(_number_value(each, Spec("", "number")) for each in several(value))
 
 
 _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
-    "whole": _whole,
-    "number": _number,
+    "whole": _whole_value,
+    "number": _number_value,
     "positive": _positive,
-    "noise": _noise,
+    "noise": _noise_value,
     "share": _share,
     "failure": _failure,
-    "level": _level,
-    "size": _whole,
+    "level": _level_value,
+    "size": _whole_value,
     "distance": _positive,
     "flag": _flag,
     "word": _word,
-    "box": _box,
+    "box": _box_value,
     "edges": _edges,
-    "name": _text,
-    "text": _text,
+    "name": _text_value,
+    "text": _text_value,
     "file": _file,
 }
 
@@ -378,22 +378,24 @@ def verb(*, roles: Sequence[str] = ()) -> Callable[[Callable[Given, Returned]], 
                 return checked(*args, **values)
             with watching(values.get("progress", True)) as progress:
                 found = checked(*args, **{**values, "progress": progress})
-            return _remember(found, function.__name__, {**dict(zip(places, args, strict=False)), **values}, sources)
+            return _remember_settings(
+                found, function.__name__, {**dict(zip(places, args, strict=False)), **values}, sources
+            )
 
         return call
 
     return decorate
 
 
-def _remember(found: Returned, verb: str, values: Mapping[str, Any], sources: Container[str]) -> Returned:
+def _remember_settings(returned: Returned, verb: str, values: Mapping[str, Any], sources: Container[str]) -> Returned:
     """A result that knows what was asked, as plain values; what are none, such as arrays, are named as not recorded."""
-    if hasattr(found, "asked"):
+    if hasattr(returned, "asked"):
         said = {name: value for name, value in values.items() if name not in sources and name not in _NOT_ASKED}
         said = {name: getattr(value, "asked", value) for name, value in said.items()}
         plain = {name: value for name, value in said.items() if is_plain(value)}
         lost = [name for name in said if name not in plain]
-        object.__setattr__(found, "asked", {"verb": verb, **plain, **({"not_recorded": lost} if lost else {})})
-    return found
+        object.__setattr__(returned, "asked", {"verb": verb, **plain, **({"not_recorded": lost} if lost else {})})
+    return returned
 
 
 def is_plain(value: Any, depth: int = 3) -> bool:
@@ -431,7 +433,7 @@ def defaults_of(verb: Callable[..., Any]) -> dict[str, Any]:
     >>> defaults_of(halve)
     {'times': (1,)}
     """
-    return dict(_read(inspect.unwrap(verb))[1])
+    return dict(_read_signature(inspect.unwrap(verb))[1])
 
 
 def specs_of(verb: Callable[..., Any], explained_by: Callable[..., Any] | None = None) -> dict[str, Spec]:
@@ -446,7 +448,7 @@ def specs_of(verb: Callable[..., Any], explained_by: Callable[..., Any] | None =
     """
     function = inspect.unwrap(verb)
     told = explanations((explained_by or function).__doc__)
-    return {name: replace(spec, help=told.get(name, "")) for name, spec in _read(function)[0].items()}
+    return {name: replace(spec, help=told.get(name, "")) for name, spec in _read_signature(function)[0].items()}
 
 
 def explanations(docstring: str | None) -> dict[str, str]:
@@ -465,15 +467,15 @@ def explanations(docstring: str | None) -> dict[str, str]:
 
         This paragraph is for Python only.
     """
-    found = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", inspect.cleandoc(docstring or ""), re.M | re.S)
-    entries = re.findall(r"^(\S.*)\n((?:[ ].*\n?)+)", found[1] if found else "", re.M)
+    match = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", inspect.cleandoc(docstring or ""), re.M | re.S)
+    entries = re.findall(r"^(\S.*)\n((?:[ ].*\n?)+)", match[1] if match else "", re.M)
     return {
         name.strip(): " ".join(text.split()) for names, text in entries for name in names.partition(" : ")[0].split(",")
     }
 
 
 @functools.cache
-def _read(function: Callable[..., Any]) -> tuple[dict[str, Spec], dict[str, Any]]:
+def _read_signature(function: Callable[..., Any]) -> tuple[dict[str, Spec], dict[str, Any]]:
     """What the checked parameters of a function take, and their defaults."""
     names = getattr(function, "__globals__", {})
     keywords = [each for each in inspect.signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY]
@@ -484,7 +486,7 @@ def _read(function: Callable[..., Any]) -> tuple[dict[str, Spec], dict[str, Any]
 
 
 def _checked_values(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    specs = _read(function)[0]
+    specs = _read_signature(function)[0]
     return {name: check_values(name, value, specs[name]) if name in specs else value for name, value in given.items()}
 
 

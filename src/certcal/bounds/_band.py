@@ -169,7 +169,7 @@ class CalibrationBand(Result):
         a, b = np.clip(start, low, high), np.clip(end, low, high)
         slope = (last - first) / (end - start)
         at_a, at_b = sign * (first + slope * (a - start) - a), sign * (first + slope * (b - start) - b)
-        found: list[Region] = []
+        regions: list[Region] = []
         there = (start <= high) & (end >= low)
         if self.steps:  # a step has only one of its ends
             there &= (a < b) | (start == high if side == "lower" else end == low)
@@ -179,12 +179,12 @@ class CalibrationBand(Result):
             place = float(a[m] if at_a[m] >= at_b[m] else b[m])
             rate = float(first[m] + slope[m] * (place - start[m]))
             region = Region(float(ends[0]), float(ends[1]), side, place, rate)
-            if found and region.start <= found[-1].end:
-                before = found.pop()
+            if regions and region.start <= regions[-1].end:
+                before = regions.pop()
                 worst = max(before, region, key=lambda each: abs(each.rate - each.score))
                 region = Region(before.start, region.end, side, worst.score, worst.rate)
-            found.append(region)
-        return found
+            regions.append(region)
+        return regions
 
     def __repr__(self) -> str:
         return f"<CalibrationBand, {self.kind}: {self.n} samples, {len(self.regions)} miscalibrated regions>"

@@ -156,7 +156,7 @@ def spread(z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str, ot
         place = parts * np.divide(values - low, width, out=np.zeros(values.size), where=width > 0)
         cell = np.minimum(place.astype(np.int64), parts - 1)
         across = np.clip(place - cell, 0, 1)
-        node, along = _between(other[block], nodes)
+        node, along = _nodes_below(other[block], nodes)
         first = np.ravel_multi_index((bin, cell, hit, node), shape)
         for up, share in ((0, 1 - across), (2 * nodes.size, across)):  # this line of confidences, and the next
             for right, part in ((0, 1 - along), (1, along)):
@@ -207,7 +207,7 @@ def _share_to_corners(values: Floats, stakes: Floats | None, lines: int, nodes: 
         across = place - line
         shares: list[tuple[NDArray[np.int64], Floats]] = [(line, 1 - across), (line + 1, across)]
         if stakes is not None and nodes.size > 1:
-            node, along = _between(stakes[block], nodes)
+            node, along = _nodes_below(stakes[block], nodes)
             shares = [
                 (each * nodes.size + node + right, share * part)
                 for each, share in shares
@@ -224,7 +224,7 @@ def stake_nodes(stakes: Floats) -> Floats:
     return different if different.size <= _NODES else np.unique(np.quantile(stakes, np.linspace(0, 1, _NODES)))
 
 
-def _between(values: Floats, nodes: Floats) -> tuple[NDArray[np.int64], Floats]:
+def _nodes_below(values: Floats, nodes: Floats) -> tuple[NDArray[np.int64], Floats]:
     """The node at or below each value, and how far it is to the next, from 0 to 1."""
     below = np.clip(np.searchsorted(nodes, values, "right") - 1, 0, max(0, nodes.size - 2))
     if nodes.size == 1:

@@ -119,7 +119,7 @@ def bounded_variation_of(
     delta = failure_probability(delta, "delta")
     allowed = positive(variation, "variation", MOST_CHANGE)
     if choice(form, FORMS, "form") == "published":
-        terms, settings = _published_terms(s, y, delta, allowed, 2 if folds is None else folds, seed or 0)
+        terms, settings = _terms_over_folds(s, y, delta, allowed, 2 if folds is None else folds, seed or 0)
         assumptions = (*_assumptions(allowed), ORDER)
         return upper_bound(NAME, terms, delta, s.size, assumptions, {"variation": allowed, **settings})
     refuse_split(folds, seed)
@@ -189,7 +189,7 @@ def _assumptions(variation: float) -> tuple[str, ...]:
     return INDEPENDENT, NOT_USED_BEFORE, f"{rise} ups and downs add up to at most {limit}"
 
 
-def _published_terms(
+def _terms_over_folds(
     s: NDArray[Any], y: NDArray[np.uint8], delta: float, allowed: float, folds: int, seed: int
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Terms averaged over the folds, and the settings to be recorded.

@@ -87,7 +87,7 @@ def difference(
     level = failure_probability(delta, "delta") / 2
     if len(names) != 2:
         raise InputError(f"names is {shortened(names)}; pass two names")
-    first, second = _pair(confidence_a, correct_a, "a"), _pair(confidence_b, correct_b, "b")
+    first, second = _checked_samples(confidence_a, correct_a, "a"), _checked_samples(confidence_b, correct_b, "b")
     n = first[0].size
     same_length(confidence_a=n, confidence_b=second[0].size)
     given = edges_for(bins, edges)
@@ -104,7 +104,7 @@ def difference(
     return DifferenceBounds(binned, brier)
 
 
-def _pair(confidence: Any, correct: Any, which: str) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+def _checked_samples(confidence: Any, correct: Any, which: str) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """Checked samples of one classifier, with its name in every error."""
     try:
         z, c, _ = score_pair(confidence, correct)

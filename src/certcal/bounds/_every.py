@@ -144,13 +144,13 @@ def bound_functions(
             if first in given and other in given:
                 raise InputError(f"{first} and {other} exclude each other; leave one of them out")
     z, c, w = score_pair(confidence, correct, sample_weight)
-    found: dict[str, Callable[[float], Bound]] = {}
+    functions: dict[str, Callable[[float], Bound]] = {}
     upper: dict[str, Callable[..., Any]] = {}  # of checked scores, outcomes and a level
     if bandwidth is not None:
         h = check_bandwidth(bandwidth)
         z, constant = perturb_scores(z, h, seed, scale), 0.5 / h
         if form != "published":
-            found["smooth"] = partial(smooth_of, z, c, bandwidth=h, scale=scale, form=form)  # pyright: ignore
+            functions["smooth"] = partial(smooth_of, z, c, bandwidth=h, scale=scale, form=form)  # pyright: ignore
     split: dict[str, Any] = {"form": form, "seed": seed} if form == "published" else {}
     if constant is not None:
         upper["lipschitz"] = partial(lipschitz_of, constant=constant, scale=scale, **split)
@@ -160,20 +160,22 @@ def bound_functions(
     upper["binned"] = partial(binned_of, **options)
     more: dict[str, Callable[..., Any]] = {"binned_lower": partial(binned_lower_of, seed=seed, **options)}
     more |= {"ks": ks_of, "kuiper": kuiper_of} if w is None else {}
-    found |= {name: partial(function, z, c) for name, function in (upper | more).items()}
+    functions |= {name: partial(function, z, c) for name, function in (upper | more).items()}
     if probabilities is not None:
         p, y, _ = class_pair(probabilities, labels)
-        found |= {f"classwise_{name}": partial(_mean_over_classes, function, p, y) for name, function in upper.items()}
+        functions |= {
+            f"classwise_{name}": partial(_mean_over_classes, function, p, y) for name, function in upper.items()
+        }
     if bandwidth is None:
-        return found
+        return functions
     return {
         name: partial(_of_perturbed, function, perturbed_assumption(bandwidth, scale))
-        for name, function in found.items()
+        for name, function in functions.items()
     }
 
 
 def _mean_over_classes(bound: Callable[..., Bound], p: NDArray[Any], y: NDArray[np.int64], delta: float) -> Bound:
-    return _of_classes(bound, p, y, failure_probability(delta, "delta")).mean
+    return _bound_classes(bound, p, y, failure_probability(delta, "delta")).mean
 
 
 def _of_perturbed(function: Callable[[float], Bound], noise: str, delta: float) -> Bound:
@@ -230,10 +232,10 @@ def classwise(
     function(bound, "bound", "pass a bound of certcal.bounds, such as binned")
     level = failure_probability(delta, "delta")
     p, y, _ = class_pair(probabilities, labels)
-    return _of_classes(partial(bound, **options), p, y, level)
+    return _bound_classes(partial(bound, **options), p, y, level)
 
 
-def _of_classes(bound: Callable[..., Bound], p: NDArray[Any], y: NDArray[np.int64], level: float) -> ClasswiseBounds:
+def _bound_classes(bound: Callable[..., Bound], p: NDArray[Any], y: NDArray[np.int64], level: float) -> ClasswiseBounds:
     k = p.shape[1]
     share = equal_share(level, k)
     outcomes = ((y == index).view(np.uint8) for index in range(k))

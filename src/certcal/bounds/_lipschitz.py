@@ -132,7 +132,7 @@ def lipschitz_of(
     if choice(form, FORMS, "form") == "published":
         if on_log_odds:
             raise InputError("form is 'published', which is for the scale 'probability'; pass form='direct'")
-        terms, settings = _published_terms(s, y, level, slope, 2 if folds is None else folds, seed or 0)
+        terms, settings = _terms_of_best_partition(s, y, level, slope, 2 if folds is None else folds, seed or 0)
         settings = {"constant": slope, **settings}
         return upper_bound("calibration error", terms, level, s.size, (*assumptions, ORDER), settings)
     refuse_split(folds, seed)
@@ -228,7 +228,7 @@ def _sums_with_free_signs(sample: Sample, bets: Floats) -> Floats:
 # -------------------------------------------------------------------------------------------------- the published form
 
 
-def _published_terms(
+def _terms_of_best_partition(
     s: NDArray[Any], y: NDArray[np.uint8], delta: float, slope: float, folds: int, seed: int
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Terms of the partition with the least bound, averaged over the folds, and the settings to be recorded.

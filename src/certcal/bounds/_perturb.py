@@ -283,7 +283,7 @@ class _AurocTable:
             self._masses[cells] = (
                 (_masses(self.positives, cells), _masses(self.negatives, cells))
                 if finer is None
-                else (_coarser(finer[0]), _coarser(finer[1]))
+                else (_coarser_masses(finer[0]), _coarser_masses(finer[1]))
             )
         return self._masses[cells]
 
@@ -352,7 +352,7 @@ def _masses(scores: Floats, cells: int) -> Floats:
     return mass / scores.size
 
 
-def _coarser(mass: Floats) -> Floats:
+def _coarser_masses(mass: Floats) -> Floats:
     """The masses on every second node: half of what is between two goes to each, as if shared out there at once."""
     half = mass[1::2] / 2
     result = mass[::2].copy()

@@ -200,13 +200,13 @@ def _method(method: str | Callable[..., Bound], bins: int) -> Callable[..., Boun
 
 def _bound_of(bound: Callable[..., Bound], called: str, scores: Floats, outcomes: Any, delta: float) -> Bound:
     try:
-        found: Any = bound(scores, outcomes, delta=delta)
+        result: Any = bound(scores, outcomes, delta=delta)
     except (TypeError, ValueError) as error:
         said = " ".join(str(error).split())
         raise InputError(f"method {called} failed: {said}; it is called with scores, outcomes and delta=…") from error
-    if not (hasattr(found, "value") and hasattr(found, "name")):
-        raise InputError(f"method {called} returned a {type(found).__name__}; it must return a Bound")
-    return found
+    if not (hasattr(result, "value") and hasattr(result, "name")):
+        raise InputError(f"method {called} returned a {type(result).__name__}; it must return a Bound")
+    return result
 
 
 def _classifier(scores: Floats | None, error: float) -> Callable[[int, np.random.Generator], tuple[Floats, Any]]:

@@ -54,7 +54,7 @@ def sort_pairs(s: NDArray[Any], y: NDArray[np.uint8]) -> Sample:
     The bits of a float from 0 to 1 are a whole number below 2^62 that grows with the float, so the outcome fits below
     them; sorting those is several times faster than sorting indices and gathering.
     """
-    keys = sort(_keys(s, y))
+    keys = sort(_sort_keys(s, y))
     ordered = np.empty(keys.size, np.uint8)
 
     def part(a: int, b: int) -> None:
@@ -69,7 +69,7 @@ def sort_pairs(s: NDArray[Any], y: NDArray[np.uint8]) -> Sample:
 def sort_in_folds(s: NDArray[Any], y: NDArray[np.uint8], folds: int, seed: int) -> tuple[Sample, NDArray[np.uint8]]:
     """The sorted sample, and the fold of each of its places: see :func:`fold_of_each`."""
     fold = fold_of_each(s.size, folds, seed)
-    keys = _keys(s, y)
+    keys = _sort_keys(s, y)
     if folds > 2:
         order = np.argsort(keys, kind="stable")
         return Sample(s.astype(np.float64)[order] + 0.0, y[order]), fold[order]
@@ -102,7 +102,7 @@ def sort(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return out
 
 
-def _keys(s: NDArray[Any], y: NDArray[np.uint8]) -> NDArray[np.uint64]:
+def _sort_keys(s: NDArray[Any], y: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Whole numbers below 2^63 in the order of score and outcome."""
     keys = np.empty(s.size, np.uint64)
     values = keys.view(np.float64)

@@ -335,9 +335,9 @@ def nadaraya_watson(scores: Any, outcomes: Any, bandwidth: float, at: Any) -> Fl
     slopes = 0.5 / h, 1.5 / h**2
     wide = plug_in_width(sample.scores.size, *slopes)
     around = Surrogate(*sample, places[order], wide, *slopes, tight=False, keep=True)
-    found = np.empty_like(places)
-    found[order] = around.average
-    return found
+    result = np.empty_like(places)
+    result[order] = around.average
+    return result
 
 
 class _SplitMemory:
@@ -373,7 +373,7 @@ def one_split(
     first, second = 0.5 / h, 0.5 / h**2
     wide = best_width(train, h)[0] if width is None else max(width, NARROWEST)
     around = Surrogate(train, outcomes, points, wide, first, second, tight=True)
-    return SmoothTerms(_repaired_terms(around, delta, _largest(train, wide, first)), {"smoothing": wide})
+    return SmoothTerms(_repaired_terms(around, delta, _most_of_any_slope(train, wide, first)), {"smoothing": wide})
 
 
 # Below this a window cannot be told from a point in double precision.
@@ -474,7 +474,7 @@ def _published_terms(around: Surrogate, delta: float, largest: float) -> dict[st
     }
 
 
-def _largest(train: Floats, width: float, first: float) -> float:
+def _most_of_any_slope(train: Floats, width: float, first: float) -> float:
     """What no g(s) exceeds: g is capped at 1, and no training score with weight is farther than the window or a gap."""
     from certcal._kernels.local_average import widest_gap
 

@@ -87,7 +87,7 @@ def surrogate(
     level, start = failure_probability(delta, "delta"), check_seed(seed)
     if (bandwidth is None) == (constant is None):
         raise InputError("bandwidth and constant: pass one of them; they say how fast the calibration function changes")
-    slopes = _lipschitz(constant) if bandwidth is None else _smooth(bandwidth)
+    slopes = _lipschitz_slopes(constant) if bandwidth is None else _smooth_slopes(bandwidth)
     s, y = check_pairs(scores, outcomes)
     if flag(perturb, "perturb"):
         if bandwidth is None:
@@ -96,12 +96,12 @@ def surrogate(
     return _band(s.astype(np.float64, copy=False), y, slopes, level)
 
 
-def _smooth(bandwidth: float) -> Slopes:
+def _smooth_slopes(bandwidth: float) -> Slopes:
     h = _perturb.check_bandwidth(bandwidth)
     return Slopes(0.5 / h, 0.5 / h**2, "perturbed", _perturb.perturbed_assumption(h), {"bandwidth": h})
 
 
-def _lipschitz(constant: Any) -> Slopes:
+def _lipschitz_slopes(constant: Any) -> Slopes:
     slope = positive(constant, "constant", MOST_CHANGE)
     limit = short_text(slope, "lower")
     change = f"the share of outcomes 1 as a function of the score changes by at most {limit} per unit of the score"

@@ -84,7 +84,7 @@ def clopper_pearson(
     >>> [round(clopper_pearson(1, 2, 0.2, "lower", identical=each).lower, 4) for each in (True, False)]
     [0.1056, 0.1]
     """
-    counts, draws = _broadcast(count=_whole(count, "count"), n=_whole(n, "n"))
+    counts, draws = _broadcast(count=_whole_counts(count, "count"), n=_whole_counts(n, "n"))
     if np.any(draws < 1) or np.any(counts < 0) or np.any(counts > draws):
         raise InputError("count must be from 0 to n and n at least 1; pass successes and draws in this order")
     return binomial_limits(counts, draws, alpha, side, identical=identical)
@@ -94,7 +94,7 @@ def binomial_limits(
     counts: NDArray[Any], draws: NDArray[Any], alpha: float, side: str = "both", *, identical: bool = True
 ) -> Limits:
     """:func:`clopper_pearson` of checked counts, two arrays of one shape."""
-    level = _level(alpha, side) if flag(identical, "identical") else min(_level(alpha, side), 0.25)
+    level = _level_of_side(alpha, side) if flag(identical, "identical") else min(_level_of_side(alpha, side), 0.25)
     if level < _LEAST:
         raise InputError(f"alpha is {alpha:g}; below {_LEAST:g} binomial tails lose their digits: pass a larger one")
     lower = _clopper_pearson_lower(counts, draws, level, identical) if side != "upper" else np.zeros(counts.shape)
@@ -116,8 +116,8 @@ def hoeffding(mean: ArrayLike, n: ArrayLike, alpha: float, side: str = "both") -
     >>> round(hoeffding(0.9, 10_000, 0.05, side="lower").lower, 5)
     0.88776
     """
-    means, draws = _means(mean, n)
-    width = np.sqrt(math.log(1 / _level(alpha, side)) / (2 * draws))
+    means, draws = _checked_means(mean, n)
+    width = np.sqrt(math.log(1 / _level_of_side(alpha, side)) / (2 * draws))
     return _limits_around(means, width, side)
 
 
@@ -134,7 +134,7 @@ def empirical_bernstein(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, alph
     >>> round(limits.lower, 4), round(limits.upper, 4)
     (0.8979, 0.9021)
     """
-    means, draws = _means(mean, n)
+    means, draws = _checked_means(mean, n)
     spread = np.asarray(to_numpy(variance, "variance"), np.float64)
     if not np.all((spread >= 0) & (spread <= 0.2500001)):
         raise InputError("variance is outside [0, 0.25]; pass the mean of (X - mean)² for X in [0, 1]")
@@ -156,7 +156,7 @@ def dkw_width(n: ArrayLike, alpha: float, side: str = "both") -> Any:
     0.01949
     """
     draws = _draws(n)
-    width = np.sqrt(math.log(1 / min(_level(alpha, side), 0.5)) / (2 * draws))
+    width = np.sqrt(math.log(1 / min(_level_of_side(alpha, side), 0.5)) / (2 * draws))
     return _float_or_array(width * (1 + _SUM))
 
 
@@ -199,7 +199,7 @@ def betting(
     points = np.asarray(to_numpy(values, "values"), np.float64)
     if points.ndim != 1 or points.size == 0 or not np.all((points >= 0) & (points <= 1)):
         raise InputError("values must be numbers in [0, 1], at least one; scale them, or drop what is not finite")
-    many = np.ones(points.size, np.int64) if counts is None else _whole(counts, "counts")
+    many = np.ones(points.size, np.int64) if counts is None else _whole_counts(counts, "counts")
     if many.ndim == 0 or many.shape[-1] != points.size or np.any(many < 0):
         raise InputError(f"counts has shape {many.shape}; pass one count >= 0 for each of the {points.size} values")
     largest = int(many.sum(axis=-1).max(initial=1))
@@ -207,7 +207,7 @@ def betting(
     thetas = np.atleast_1d(np.asarray(to_numpy(chosen, "bets"), np.float64))
     if thetas.ndim != 1 or not thetas.size or not np.all((thetas >= 0) & (thetas <= 1)):
         raise InputError("bets must be numbers in [0, 1]; choose them without looking at the draws")
-    level = _level(alpha, side)
+    level = _level_of_side(alpha, side)
     lower = _betting_lower(points, many, level, thetas) if side != "upper" else np.zeros(many.shape[:-1])
     upper = np.ones(many.shape[:-1])
     if side != "lower":
@@ -283,7 +283,7 @@ def _invert_by_bisection(a: Floats, b: Floats, level: float) -> Floats:
     return np.exp(low)
 
 
-def _level(alpha: float, side: str) -> float:
+def _level_of_side(alpha: float, side: str) -> float:
     """What one side may spend, rounded down."""
     choice(side, SIDES, "side")
     level = share(alpha, "alpha", "pass a probability between 0 and 1")
@@ -298,7 +298,7 @@ def _limits_around(means: Floats, width: Floats, side: str) -> Limits:
     return _as_limits(lower, upper)
 
 
-def _means(mean: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
+def _checked_means(mean: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
     means = np.asarray(to_numpy(mean, "mean"), np.float64)
     if not np.all((means >= 0) & (means <= 1)):
         raise InputError("mean is outside [0, 1]; pass means of values in [0, 1]")
@@ -315,13 +315,13 @@ def _broadcast(**arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
 
 
 def _draws(n: ArrayLike) -> Floats:
-    draws = _whole(n, "n")
+    draws = _whole_counts(n, "n")
     if np.any(draws < 1):
         raise InputError("n must be at least 1; pass the number of draws")
     return draws.astype(np.float64)
 
 
-def _whole(value: ArrayLike, name: str) -> NDArray[np.int64]:
+def _whole_counts(value: ArrayLike, name: str) -> NDArray[np.int64]:
     array = to_numpy(value, name)
     if array.dtype.kind not in "iu" and not (array.dtype.kind == "f" and np.all(np.floor(array) == array)):
         raise InputError(f"{name} must be whole numbers; pass counts, not shares")

@@ -72,8 +72,8 @@ class Features:
                 order = [own.index(name) for name in wanted]
                 values = np.ascontiguousarray(self.values[:, order])
                 return Features(values, self.labels, tuple(self.names[place] for place in order), self.columns)
-        found = [_AUTOMATIC.fullmatch(name) for name in wanted]
-        if all(each is not None and int(each[2]) == place for place, each in enumerate(found)):
+        matches = [_AUTOMATIC.fullmatch(name) for name in wanted]
+        if all(each is not None and int(each[2]) == place for place, each in enumerate(matches)):
             return None
         pairs = zip(self.names, joined, strict=True)
         several = {
@@ -221,13 +221,13 @@ def _read_labelled(
         check_memory(table.path, np.dtype(dtype).itemsize * table.rows * width, "read a part of the table")
 
     def convert(batch: Batch) -> Arrays:
-        return {"numbers": numbers([batch[name] for name in layout.numbers]), "labels": _labels(batch[label])}
+        return {"numbers": numbers([batch[name] for name in layout.numbers]), "labels": _label_cells(batch[label])}
 
     arrays = gather(pieces(table, layout, convert, width=width), table.rows)
     return arrays["numbers"], arrays["labels"]
 
 
-def _labels(cells: ColumnValues) -> NDArray[np.int64]:
+def _label_cells(cells: ColumnValues) -> NDArray[np.int64]:
     labels = cells.class_numbers(None, is_ordered=True)
     bad = ~((labels >= 0) & (labels < MAX_CLASSES) & (np.floor(labels) == labels))
     if bad.any():

@@ -134,11 +134,11 @@ def _find_idx(folder: Path, part: Part, kind: _IdxKind) -> Path | None:
 
 
 def _idx_file(folder: Path, part: Part, kind: _IdxKind) -> Path:
-    found = _find_idx(folder, part, kind)
-    if found is None:
+    file = _find_idx(folder, part, kind)
+    if file is None:
         name = f"{_IDX_PREFIXES[part][0]}-{kind}-idx{_IDX_AXES[kind]}-ubyte"
         raise InputError(f"{folder}: there is no {name} or {name}.gz in this folder; copy it there")
-    return found
+    return file
 
 
 # Where Debian's package dataset-fashion-mnist has its files.

@@ -79,7 +79,7 @@ def _read_part(place: Path, numbering: Path | None = None, *, resize: int | None
 
 
 def _images_in(folder: Path) -> list[str]:
-    names = _entries(folder, lambda entry: True, _MOST_FILES)
+    names = _wanted_entries(folder, lambda entry: True, _MOST_FILES)
     for name in names:
         if not name.lower().endswith(_ENDINGS):
             raise InputError(f"{folder / name}: this is neither a PNG nor a JPEG file; convert it, or take it away")
@@ -89,10 +89,10 @@ def _images_in(folder: Path) -> list[str]:
 
 
 def _folders_in(folder: Path) -> list[str]:
-    return _entries(folder, lambda entry: entry.is_dir(), MAX_CLASSES)
+    return _wanted_entries(folder, lambda entry: entry.is_dir(), MAX_CLASSES)
 
 
-def _entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool], most: int) -> list[str]:
+def _wanted_entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool], most: int) -> list[str]:
     """Sorted names of what is wanted in a folder, without litter. Links are followed."""
     try:
         with os.scandir(folder) as entries:

@@ -94,7 +94,7 @@ def read_intervals(
         classes, groups, names = Codes(of_classes=True), Groups(layout.get("group")), Codes(limit=MAX_SAMPLES)
 
         def convert(batch: Batch) -> Arrays:
-            return _convert(batch, layout, classes, names)
+            return _convert_bounds(batch, layout, classes, names)
 
         width = 1 if layout.family is None else 64 if layout.family.is_list else len(layout.numbers)
         arrays = gather(pieces(table, layout, convert, width=width, groups=groups), table.rows, advance)
@@ -105,7 +105,7 @@ def read_intervals(
             arrays["upper"],
             arrays["correct"],
             arrays.get("certified"),
-            *_radii(arrays.get("radius"), layout.get("radius")),
+            *_distinct_radii(arrays.get("radius"), layout.get("radius")),
             *groups.in_order(arrays.get("group")),
             alpha=float(arrays["alpha"].max()) if "alpha" in arrays else None,
             origin=IntervalOrigin.parse(table.metadata.get(METADATA)),
@@ -116,7 +116,7 @@ def read_intervals(
         )
 
 
-def _convert(batch: Batch, layout: Layout, classes: Codes, names: Codes) -> Arrays:
+def _convert_bounds(batch: Batch, layout: Layout, classes: Codes, names: Codes) -> Arrays:
     there = {role: batch[name] for role, name in layout.roles.items() if isinstance(name, str)}
     certified = None
     if "certified" in there:
@@ -160,8 +160,8 @@ def _of_ends(
     else:
         label, prediction = (there[role].filled(needed, 0) for role in ("label", "prediction"))
         correct = equal_classes(classes, label, prediction).view(np.uint8)
-    found: Arrays = {"lower": lower, "upper": upper, "correct": correct}
-    return found if certified is None else {**found, "certified": certified}
+    arrays: Arrays = {"lower": lower, "upper": upper, "correct": correct}
+    return arrays if certified is None else {**arrays, "certified": certified}
 
 
 def _of_class_bounds(
@@ -176,11 +176,11 @@ def _of_class_bounds(
     predicted = _class_of(there["prediction"], lower_bounds)
     told = np.ones(predicted.size, np.bool_) if certified is None else certified
     is_logit = of == "logit_lower"
-    lower = _bounds(batch, lower_bounds, predicted, told, own=is_logit)
+    lower = _class_bounds(batch, lower_bounds, predicted, told, own=is_logit)
     _refuse_classes(predicted, lower.shape[1], there["prediction"], lower_bounds)
     upper = np.full_like(lower, np.inf)
     for upper_bounds in list(layout.families.values())[1:]:
-        upper = _bounds(batch, upper_bounds, predicted, told, own=is_logit)
+        upper = _class_bounds(batch, upper_bounds, predicted, told, own=is_logit)
         if upper.shape != lower.shape:
             counts = f"has {upper.shape[1]} entries where {lower_bounds.columns[0]!r} has {lower.shape[1]}"
             raise CellError(upper_bounds.columns[0], None, counts, "give a bound per class")
@@ -193,10 +193,10 @@ def _of_class_bounds(
         right = _class_of(there["label"], lower_bounds) == predicted
     else:
         right = there["correct"].outcomes().view(np.bool_)
-    found: Arrays = {"lower": np.where(told, low, 0.0), "upper": np.where(told, high, 1.0)}
+    arrays: Arrays = {"lower": np.where(told, low, 0.0), "upper": np.where(told, high, 1.0)}
     if lower.shape[1] == 2:
-        return {**found, "correct": (right == (predicted == 1)).view(np.uint8)}
-    return {**found, "correct": right.view(np.uint8), "certified": kept & told}
+        return {**arrays, "correct": (right == (predicted == 1)).view(np.uint8)}
+    return {**arrays, "correct": right.view(np.uint8), "certified": kept & told}
 
 
 def _class_of(cells: ColumnValues, bounds: Family) -> NDArray[np.int64]:
@@ -213,7 +213,7 @@ def _refuse_classes(found: NDArray[Any], count: int | None, cells: ColumnValues,
         cells.refuse(bad, reason, "number the classes as the bounds do, from 0")
 
 
-def _bounds(
+def _class_bounds(
     batch: Batch, family: Family, predicted: NDArray[np.int64], told: NDArray[np.bool_], *, own: bool
 ) -> Floats:
     """Bounds per class, 0 where none must be told: in rows without bounds, and of the predicted class's margin."""
@@ -244,7 +244,9 @@ def _refuse_crossed(batch: Batch, first: Family, second: Family, lower: Floats, 
         batch[names[0]].refuse(row, reason, "are the two swapped?")
 
 
-def _radii(values: NDArray[Any] | None, column: str | None) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:
+def _distinct_radii(
+    values: NDArray[Any] | None, column: str | None
+) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:
     """Distinct radii as the shortest text that means them, ascending, and which one each row has."""
     if values is None:
         return (), None
@@ -400,14 +402,14 @@ def _value_per_sample(
     table: IntervalTable, samples: NDArray[Any], values: NDArray[Any], n: int, says: NDArray[np.bool_], what: str
 ) -> NDArray[Any]:
     """One value per sample, as those of its rows that say it agree."""
-    found = np.zeros(n, values.dtype)
-    found[samples] = values
-    found[samples[says]] = values[says]
-    bad = says & (found[samples] != values)
+    result = np.zeros(n, values.dtype)
+    result[samples] = values
+    result[samples[says]] = values[says]
+    bad = says & (result[samples] != values)
     if bad.any():
         name = _sample_name(table, int(samples[np.argmax(bad)]))
         raise InputError(f"{table.path}: sample {name} is {what} another; are the rows of the same sample?")
-    return found
+    return result
 
 
 def _sample_name(table: IntervalTable, sample: int) -> str:

@@ -32,13 +32,13 @@ class ParquetTable(OpenTable):
             kinds = {column.name: column.kind for column in self.columns}
             options["read_dictionary"] = [name for name in columns if kinds[name] == "text"]
         with reading(self.path, "Parquet file"), parquet.ParquetFile(str(self.file), **options) as file:
-            largest = _largest(file, self.file.stat().st_size)
+            largest = _largest_row_group(file, self.file.stat().st_size)
             check_memory(self.path, largest, "write smaller row groups", limit=self.memory)
             for batch in file.iter_batches(batch_size=size, columns=list(columns)):
                 yield batch.select(list(columns))
 
 
-def _largest(file: Any, size: int) -> int:
+def _largest_row_group(file: Any, size: int) -> int:
     """Bytes of the largest row group that is compressed more than pages of usual size are.
 
     Only totals are asked for: pyarrow aborts the process when a damaged file is asked about its columns.

@@ -124,13 +124,13 @@ class ColumnValues:
         self, inside: Callable[[NDArray[Any]], Any], what: str, remedies: tuple[str, ...]
     ) -> NDArray[Any]:
         """Numbers all of which are inside; else an error, with a remedy for NaN and one for the others."""
-        found = self.numbers()
-        bad = ~inside(found)
+        result = self.numbers()
+        bad = ~inside(result)
         if bad.any():
-            value = found[np.argmax(bad)]
+            value = result[np.argmax(bad)]
             lost = bool(np.isnan(value))
             self.refuse(bad, f"is {value:.9g}{'' if lost else f', {what}'}", remedies[0 if lost else -1])
-        return found
+        return result
 
     def unit_interval(self, what: str, remedies: tuple[str, ...]) -> NDArray[Any]:
         """Numbers from 0 to 1, such as ends of intervals, as floats."""
@@ -188,7 +188,7 @@ class ColumnValues:
             self.refuse(None, f"holds {self.array.type}, not classes", "name another column")
         values, positions = self.distinct()
         table = np.empty(len(values), np.int64)
-        exact, alike = _places(classes or (), str), _places(classes or (), str.casefold)
+        exact, alike = _places_of_classes(classes or (), str), _places_of_classes(classes or (), str.casefold)
         for index, value in enumerate(values):
             code = _class_number(class_name(value), exact, alike, is_ordered)
             if code is None:
@@ -277,11 +277,11 @@ def _is_fraction(value: Any) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
 
-def _places(classes: tuple[str, ...], form: Callable[[str], str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+def _places_of_classes(classes: tuple[str, ...], form: Callable[[str], str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
     for index, name in enumerate(classes):
-        found.setdefault(form(name), []).append(index)
-    return found
+        places.setdefault(form(name), []).append(index)
+    return places
 
 
 def _class_number(name: str, exact: dict[str, list[int]], alike: dict[str, list[int]], is_ordered: bool) -> int | None:

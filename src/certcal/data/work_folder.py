@@ -123,16 +123,16 @@ class Work:
 
     def joined(self) -> Arrays:
         """The results of all samples, or an error that says which parts are missing."""
-        found: list[Arrays] = []
+        arrays: list[Arrays] = []
         missing: list[int] = []
         for number, pieces in enumerate(self.pieces(), 1):
             own = [self._read(piece) for piece in pieces]
-            found += [each for each in own if each is not None]
+            arrays += [each for each in own if each is not None]
             missing += [number] if any(each is None for each in own) else []
         if missing:
             done = None if self._part is None else self._part.number
             raise missing_parts(self.folder, missing, self.parts, done=done)
-        return {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+        return {name: np.concatenate([each[name] for each in arrays]) for name in arrays[0]}
 
     def _own(self) -> list[tuple[int, int]]:
         of_parts = self.pieces()

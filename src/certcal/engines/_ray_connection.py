@@ -133,7 +133,7 @@ def _join(
     inner.print_to_stdstream = _say_nothing
     try:
         with _environment(variables):
-            _begin(ray, address, settings or {})
+            _join_cluster(ray, address, settings or {})
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
         yield
@@ -143,7 +143,7 @@ def _join(
         _read_passwords_again()
 
 
-def _begin(ray: Any, address: str, settings: Mapping[str, Any], tries: int = 2) -> None:
+def _join_cluster(ray: Any, address: str, settings: Mapping[str, Any], tries: int = 2) -> None:
     """Join the cluster; one that is to be started gets a second chance, as Ray gives it half a minute only."""
     try:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **settings)
@@ -159,7 +159,7 @@ def _begin(ray: Any, address: str, settings: Mapping[str, Any], tries: int = 2) 
             raise EngineError(
                 f"Ray could not start a cluster here ({reason}); try again when this machine has less to do"
             ) from error
-        _begin(ray, address, settings, tries - 1)
+        _join_cluster(ray, address, settings, tries - 1)
 
 
 def _end_what_began(error: Exception) -> None:

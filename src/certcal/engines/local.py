@@ -192,7 +192,7 @@ def work(connection: Connection) -> None:
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the driver has nothing more to ask
     except BaseException as error:
-        _report(connection, error)
+        _send_exception(connection, error)
 
 
 def done(task: Any, piece: Any) -> tuple[Any, list[Warning]]:
@@ -226,7 +226,7 @@ def _leave_with_the_driver() -> None:
         os._exit(1)
 
 
-def _report(connection: Connection, error: BaseException) -> None:
+def _send_exception(connection: Connection, error: BaseException) -> None:
     """Send an exception home, with where it came from; one that cannot travel goes as its text."""
     text = "".join(traceback.format_exception(error))
     try:

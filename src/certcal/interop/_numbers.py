@@ -59,7 +59,7 @@ def found_in(document: Any) -> ClaimedNumbers:
     finite = tuple(number for number in every if math.isfinite(number.value))
     rest = tuple(number for number in every if not math.isfinite(number.value))
     told = _conventions(document)
-    of_claims = {} if "conventions" in told else _settings_texts(_settings_of(claim.entry) for claim in claims)
+    of_claims = {} if "conventions" in told else _settings_texts(_claim_settings(claim.entry) for claim in claims)
     return ClaimedNumbers(finite, rest, of_claims | _settings_texts(told.values()))
 
 
@@ -173,7 +173,7 @@ def _conventions(document: Any) -> dict[str, Mapping[str, Any]]:
     return {"facts": facts, **blocks}
 
 
-def _settings_of(claim: Mapping[str, Any]) -> dict[str, Any]:
+def _claim_settings(claim: Mapping[str, Any]) -> dict[str, Any]:
     if "type" not in claim:
         return {}
     told = {key: claim[key] for key in ("n", "radius", "delta") if key in claim}

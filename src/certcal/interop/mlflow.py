@@ -122,9 +122,11 @@ def log(
     with _run_to_log_to(run_id) as (client, run):
         _refuse_other_params(run, settings)
         now = int(time.time() * 1000)
-        for some in _batches([Param(name, text) for name, text in settings.items()], _PARAMS_AT_ONCE):
+        for some in _item_batches([Param(name, text) for name, text in settings.items()], _PARAMS_AT_ONCE):
             client.log_batch(run.info.run_id, params=some)
-        for some in _batches([Metric(name, value, now, step) for name, value in metrics.items()], _METRICS_AT_ONCE):
+        for some in _item_batches(
+            [Metric(name, value, now, step) for name, value in metrics.items()], _METRICS_AT_ONCE
+        ):
             client.log_batch(run.info.run_id, metrics=some)
         claims = _claims_file(prefix, (*found.numbers, *found.left_out))
         _keep(client, run, prefix, {"results.json": as_text(document), "claims.txt": claims}, kept)
@@ -182,7 +184,7 @@ def _refuse_other_params(run: Any, settings: Mapping[str, str]) -> None:
             )
 
 
-def _batches(items: list[Item], size: int) -> Iterator[list[Item]]:
+def _item_batches(items: list[Item], size: int) -> Iterator[list[Item]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
 

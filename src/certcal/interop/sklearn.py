@@ -231,15 +231,15 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"{method} gives {scores.shape[1]} columns for {k} classes; give a classifier with one each"
             )
         make = Predictions.from_logits if method == "decision_function" else Predictions.from_probabilities
-        found = make(scores, codes, weight)
-        assert found.probabilities is not None
-        if not takes_scores(calibrator, "score" if k == 2 else found.kind):
-            return Predictions.from_scores(found.probabilities[:, 1].clip(0.0, 1.0), codes, weight)
-        wanted = getattr(calibrator, "inputs", found.kind)
-        if wanted == found.kind:
-            return found
+        result = make(scores, codes, weight)
+        assert result.probabilities is not None
+        if not takes_scores(calibrator, "score" if k == 2 else result.kind):
+            return Predictions.from_scores(result.probabilities[:, 1].clip(0.0, 1.0), codes, weight)
+        wanted = getattr(calibrator, "inputs", result.kind)
+        if wanted == result.kind:
+            return result
         if wanted == "probabilities":
-            return Predictions.from_probabilities(found.probabilities, codes, weight)
+            return Predictions.from_probabilities(result.probabilities, codes, weight)
         return Predictions.from_logits(np.log(np.maximum(scores, np.finfo(np.float32).tiny)), codes, weight)
 
     def _weight_argument(self, sample_weight: Any) -> dict[str, Any]:

@@ -129,14 +129,14 @@ class Training(
         if self.tested is None or "test_accuracy" not in last:
             seen = "training inputs as perturbed" if self.recipe.sigma or self.recipe.epsilon else "training inputs"
             return (Estimate("accuracy", last["accuracy"], last["samples"], {"on": seen}),)
-        found: list[Estimate] = []
+        estimates: list[Estimate] = []
         for prefix, noise in (("test", {}), ("test_noisy", {"sigma": self.recipe.sigma})):
             if f"{prefix}_accuracy" in last and (noise.get("sigma", 1)):
                 on = {"on": "test data", **noise}
-                found.append(Estimate("accuracy", last[f"{prefix}_accuracy"], self.tested, on))
+                estimates.append(Estimate("accuracy", last[f"{prefix}_accuracy"], self.tested, on))
                 binned = {"bins": self.recipe.bins, **on}
-                found.append(Estimate("ece", last[f"{prefix}_ece"], self.tested, binned))
-        return tuple(found)
+                estimates.append(Estimate("ece", last[f"{prefix}_ece"], self.tested, binned))
+        return tuple(estimates)
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """The log: one line per epoch."""
@@ -369,7 +369,7 @@ def train(
         test=parts.test,
         start=start,
         judge=judge,
-        soft=_soft_labels(soft, limit, network, inputs, chosen, out, progress, outputs=outputs, device=device),
+        soft=_make_soft_labels(soft, limit, network, inputs, chosen, out, progress, outputs=outputs, device=device),
         outputs=outputs,
         device=device,
         progress=tell,
@@ -400,7 +400,7 @@ def _make_recipe(method: str, start: Any, preset: str | None, inputs: Inputs, ch
     )
 
 
-def _soft_labels(
+def _make_soft_labels(
     soft: Any, limit: int | None, network: Any, inputs: Inputs, recipe: Recipe, out: Any, progress: Progress, **how: Any
 ) -> Any:
     """Soft labels from a file, those of the first so many samples; or counted from the votes of weights."""
@@ -443,12 +443,12 @@ def _count_votes(
     kept = folder.with_name(f"{folder.name}.npy")
     if kept.exists():
         return np.load(kept, allow_pickle=False)
-    found = soft_labels(voter, inputs, sigma=sigma, out=folder, progress=progress, **how)
+    votes = soft_labels(voter, inputs, sigma=sigma, out=folder, progress=progress, **how)
     buffer = BytesIO()
-    np.save(buffer, found)
+    np.save(buffer, votes)
     write_durably(kept, buffer.getvalue())
     shutil.rmtree(folder)  # its pieces are in the file
-    return found
+    return votes
 
 
 def _check_start(start: Any, argument: str = "start") -> None:

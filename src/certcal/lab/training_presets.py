@@ -210,25 +210,25 @@ _IMAGENET_GRID = {"learning_rate": (0.001, 0.005, 0.01), "attack_scale": (1.0, 5
 
 def _emde() -> list[Preset]:
     """Fine-tuning on five data sets, and the baselines that Emde et al. trained themselves."""
-    calibration, found = " ".join(_CALIBRATION), list[Preset]()
+    calibration, result = " ".join(_CALIBRATION), list[Preset]()
     for data, look in (("cifar-10 cifar-100", _CIFAR), ("fashion-mnist svhn", {})):
         brier = {"fine_tunes": True, "grid": _BRIER_GRID}
-        found.append(_paper("emde-2024", data, "brier-act", _FOUR, look, _EMDE, **brier))
+        result.append(_paper("emde-2024", data, "brier-act", _FOUR, look, _EMDE, **brier))
         acce = {"fine_tunes": True, "grid": _ACCE_GRID, "models": 16}
-        found.append(_paper("emde-2024", data, calibration, _FOUR, look, _EMDE, _EMDE_ACCE, **acce))
+        result.append(_paper("emde-2024", data, calibration, _FOUR, look, _EMDE, _EMDE_ACCE, **acce))
     # Appendix I.5: "the same hyperparameters as for Brier-ACT".
-    found.append(replace(found[0], data=("cifar-10",), methods=("smoothadv",)))
-    found.append(_paper("emde-2024", "cifar-100", "smoothadv", _FOUR, _CODE, _CIFAR, _EMDE_WARMUPS))
-    found.append(_paper("emde-2024", "fashion-mnist svhn", "smoothadv", _FOUR, _CODE, _EMDE_WARMUPS))
+    result.append(replace(result[0], data=("cifar-10",), methods=("smoothadv",)))
+    result.append(_paper("emde-2024", "cifar-100", "smoothadv", _FOUR, _CODE, _CIFAR, _EMDE_WARMUPS))
+    result.append(_paper("emde-2024", "fashion-mnist svhn", "smoothadv", _FOUR, _CODE, _EMDE_WARMUPS))
     large = {"fine_tunes": True, "grid": _IMAGENET_GRID}
     theirs = {
         "smoothing-adversarial/data/certify/imagenet/PGD_1step": {"draws": 1},
         "appendix J.4.1: the last of those tried": {"learning_rate": 0.01},
     }
-    found.append(_paper("emde-2024", "imagenet", "brier-act", _THREE, _IMAGENET, _EMDE, theirs, **large))
+    result.append(_paper("emde-2024", "imagenet", "brier-act", _THREE, _IMAGENET, _EMDE, theirs, **large))
     more = {"appendix J.4.1": {"batch": 1024, "rho": 0.01}}
-    found.append(_paper("emde-2024", "imagenet", calibration, _THREE, _IMAGENET, _EMDE, theirs, more, **large))
-    return found
+    result.append(_paper("emde-2024", "imagenet", calibration, _THREE, _IMAGENET, _EMDE, theirs, more, **large))
+    return result
 
 
 _GAUSSIAN_400 = {"smoothing/experiments.MD": {"batch": 400}}

@@ -76,7 +76,7 @@ class Adapter(ABC):
         yield self.fingerprint(probe)
 
     def _matrix(self, result: Any, given: tuple[int, ...]) -> NDArray[Any]:
-        array = _array(result, f"the output of {self.description}")
+        array = _output_array(result, f"the output of {self.description}")
         if array.ndim != 2 or array.shape[0] != given[0] or array.shape[1] < 2:
             raise InputError(
                 f"{self.description} returns shape {array.shape} for a batch of shape {given}; "
@@ -251,13 +251,13 @@ def matrix_in(answer: Any, outputs: Outputs | None = None, description: str = ""
 
 def _float32_batch(batch: Any) -> Batch:
     """Inputs as a contiguous float32 array with the samples along its first axis; no copy where it is one already."""
-    array = _array(batch, "batch")
+    array = _output_array(batch, "batch")
     if array.ndim < 2 or array.shape[0] == 0:
         raise InputError(f"batch has shape {array.shape}; pass at least one sample, samples along the first axis")
     return np.ascontiguousarray(array, np.float32)
 
 
-def _array(value: Any, name: str) -> NDArray[Any]:
+def _output_array(value: Any, name: str) -> NDArray[Any]:
     return value if type(value) is np.ndarray else to_numpy(value, name)
 
 

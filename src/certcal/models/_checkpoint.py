@@ -32,7 +32,7 @@ _NAMED = re.compile(r"GLOBAL ([\w.]{1,200})")
 
 def checkpoint_tensors(data: bytes, path: Path) -> dict[str, Tensor]:
     """The weights in the bytes of a checkpoint, under the names that they have there."""
-    return _tensors(_content(data, path), path)
+    return _checked_tensors(_unpickled(data, path), path)
 
 
 def checkpoint_network(data: bytes, path: Path) -> str:
@@ -40,15 +40,15 @@ def checkpoint_network(data: bytes, path: Path) -> str:
 
     Whatever is wrong with the checkpoint is said as by :func:`checkpoint_tensors`.
     """
-    content: Any = _content(data, path)
-    _tensors(content, path)
+    content: Any = _unpickled(data, path)
+    _checked_tensors(content, path)
     said = _NETWORK.fullmatch(str(content.get("arch", "")))
     return "" if said is None else f"resnet{said[2]}-{said[1] or 'imagenet'}"
 
 
-def _tensors(content: object, path: Path) -> dict[str, Tensor]:
-    found = _weights(content)
-    if found is None:
+def _checked_tensors(content: object, path: Path) -> dict[str, Tensor]:
+    tensors = _state_dict(content)
+    if tensors is None:
         inside = f"a {type(content).__name__}"
         if isinstance(content, dict) and content:
             inside = ", ".join(repr(key)[:40] for key in list(cast("dict[Any, Any]", content))[:8])
@@ -56,13 +56,13 @@ def _tensors(content: object, path: Path) -> dict[str, Tensor]:
             f"{path}: there are no weights in it ({inside}); save the network's state_dict(), alone or under "
             "'state_dict'"
         )
-    for key, tensor in found.items():
+    for key, tensor in tensors.items():
         if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:
             raise InputError(f"{path}: {key!r} is no plain tensor; save the weights dense and not quantized")
-    return found
+    return tensors
 
 
-def _content(data: bytes, path: Path) -> object:
+def _unpickled(data: bytes, path: Path) -> object:
     version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
     if version < _OLDEST:
         raise InputError(
@@ -105,13 +105,13 @@ def _check_archive(data: bytes, path: Path) -> None:
         raise InputError(f"{path}: it is compressed, which torch.save never does; save it again")
 
 
-def _weights(content: object) -> dict[str, Tensor] | None:
+def _state_dict(content: object) -> dict[str, Tensor] | None:
     """The first mapping of names to tensors in the places where scripts put one."""
     if not isinstance(content, Mapping):
         return None
     held = cast("Mapping[Any, Any]", content)
     for place in (*_PLACES, *_AVERAGED):
-        inside = _weights(held.get(place)) if isinstance(held.get(place), Mapping) else None
+        inside = _state_dict(held.get(place)) if isinstance(held.get(place), Mapping) else None
         if inside:
             return inside
     found = {key: value for key, value in held.items() if isinstance(key, str) and isinstance(value, Tensor)}

@@ -176,20 +176,20 @@ def load_onnx(path: Path, outputs: Outputs | None, threads: int, device: str = "
             "convert it with options={'zipmap': False}" if "ZipMap" in str(error) else "export it again for its version"
         )
         raise InputError(f"{path}: onnxruntime cannot open this model ({reason(error)}); {remedy}") from error
-    found = OnnxModel(
+    result = OnnxModel(
         session,
         returns,
         f"{path.name} (ONNX)",
         Source(os.path.abspath(path), returns, device=device),
         digest.hexdigest(),
     )
-    if device != "auto" and found.device.partition(":")[0] != device.partition(":")[0]:
+    if device != "auto" and result.device.partition(":")[0] != device.partition(":")[0]:
         raise InputError(
-            f"onnxruntime could not use {device!r} and fell back to {found.device}",
+            f"onnxruntime could not use {device!r} and fell back to {result.device}",
             argument="device",
             remedy="give 'cpu' or 'auto', or check the driver and the libraries that it needs",
         )
-    return found
+    return result
 
 
 def parse(data: bytes, path: Path) -> Any:
@@ -212,7 +212,7 @@ def external_files(model: Any, path: Path) -> list[Path]:
     file of the machine into its weights, and is refused.
     """
     found: dict[Path, None] = {}
-    for tensor in _tensors(model):
+    for tensor in _every_tensor(model):
         if tensor.data_location != _EXTERNAL and not tensor.external_data:
             continue
         entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -267,7 +267,7 @@ def _check_extent(entries: dict[str, str], file: Path, path: Path) -> None:
         )
 
 
-def _tensors(model: Any) -> Iterator[Any]:
+def _every_tensor(model: Any) -> Iterator[Any]:
     """Every tensor in the file, also in branches, loops, functions and training steps."""
     graphs: list[Any] = [model.graph]
     nodes: list[Any] = [node for function in model.functions for node in function.node]

@@ -33,7 +33,7 @@ def rebuilt(model: EstimatorModel) -> nn.Module:
             f"{description} gives no gradients; of scikit-learn's classifiers linear ones and MLPClassifier do, behind "
             "scalers as well; pass a torch module, or bound the scores of trees with verify"
         )
-    weights, biases = _linear(last) if linear else _perceptron(last, description)
+    weights, biases = _linear_layers(last) if linear else _perceptron(last, description)
     shift, scale = np.zeros(weights[0].shape[1]), np.ones(weights[0].shape[1])
     for scaler in scalers:  # x → scale · x + shift
         columns: Any = getattr(scaler, "feature_names_in_", None)
@@ -51,7 +51,7 @@ def rebuilt(model: EstimatorModel) -> nn.Module:
     return _matching_module(network.requires_grad_(False).eval(), model)
 
 
-def _linear(estimator: Any) -> tuple[list[Any], list[Any]]:
+def _linear_layers(estimator: Any) -> tuple[list[Any], list[Any]]:
     return _two_columns([np.asarray(estimator.coef_, np.float64)], [np.asarray(estimator.intercept_, np.float64)])
 
 

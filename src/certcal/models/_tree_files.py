@@ -48,9 +48,9 @@ def checked_model(data: bytes, path: Path, library: str) -> bytes:
     """
     try:
         if library == "lightgbm":
-            return _lightgbm(data.decode().replace("\r\n", "\n")).encode()
+            return _checked_lightgbm(data.decode().replace("\r\n", "\n")).encode()
         found = json.loads(data) if path.suffix.lower() == ".json" else _Ubjson(data).value()
-        return _to_ubjson(_xgboost(found))
+        return _to_ubjson(_checked_xgboost(found))
     except _OtherKindError as error:
         raise InputError(f"{path}: {error.args[0]}", remedy=error.args[1]) from None
     except KeyError as error:
@@ -64,10 +64,10 @@ def checked_model(data: bytes, path: Path, library: str) -> bytes:
 
 
 def _whole_from(value: Any, least: int, most: int, name: str) -> int:
-    found = int(value)
-    if not least <= found <= most:
-        raise ValueError(f"{name} is {found}, and not from {least} to {most}")
-    return found
+    result = int(value)
+    if not least <= result <= most:
+        raise ValueError(f"{name} is {result}, and not from {least} to {most}")
+    return result
 
 
 def _typed_array(given: Any, kind: Any, name: str, length: int | None = None) -> NDArray[Any]:
@@ -100,30 +100,30 @@ def _reachable(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
         raise ValueError(f"a child is node {children.min()} or {children.max()}, and there are {left.size} nodes")
     if (right[~inner] >= 0).any() or (children.size and np.bincount(children).max() > 1):
         raise ValueError("its nodes are not those of a tree")
-    found = np.zeros(left.size, np.bool_)
+    reachable = np.zeros(left.size, np.bool_)
     level, depth = np.zeros(1, np.int64), 0
     while level.size:
         if depth > DEEPEST:
             raise ValueError(f"it is deeper than {DEEPEST}")
-        found[level] = True
+        reachable[level] = True
         level = level[left[level] >= 0]
         level = np.concatenate([left[level], right[level]])
         depth += 1
-    return found
+    return reachable
 
 
 def _read_trees(trees: list[Any], read: Callable[[Any, int], Any]) -> list[Any]:
     if not trees:
         raise ValueError("it holds no trees")
-    found: list[Any] = []
+    result: list[Any] = []
     for place, tree in enumerate(trees):
         try:
-            found.append(read(tree, place))
+            result.append(read(tree, place))
         except KeyError as error:
             raise ValueError(f"tree {place}: it has no {error.args[0]!r}") from error
         except (ArithmeticError, IndexError, TypeError, ValueError) as error:
             raise ValueError(f"tree {place}: {error}") from error
-    return found
+    return result
 
 
 def _objective(name: str, library: str) -> str:
@@ -136,7 +136,7 @@ def _objective(name: str, library: str) -> str:
 # --- XGBoost -------------------------------------------------------------------------------------------------------
 
 
-def _xgboost(document: Any) -> dict[str, Any]:
+def _checked_xgboost(document: Any) -> dict[str, Any]:
     """The document of XGBoost with what predictions need, checked."""
     learner = document["learner"]
     objective, facts, grower = learner["objective"], learner["learner_model_param"], learner["gradient_booster"]
@@ -279,10 +279,10 @@ def _base_score(text: str, classes: int) -> str:
 
 
 def _feature_texts(given: Any, features: int) -> list[str]:
-    found = [str(each) for each in given]
-    if len(found) not in (0, features):
-        raise ValueError(f"{len(found)} features are named or typed, and there are {features}")
-    return found
+    texts = [str(each) for each in given]
+    if len(texts) not in (0, features):
+        raise ValueError(f"{len(texts)} features are named or typed, and there are {features}")
+    return texts
 
 
 _KINDS = {
@@ -305,9 +305,9 @@ class _Ubjson:
         return self.data[self.at - count : self.at]
 
     def skips(self, mark: bytes) -> bool:
-        found = self.data[self.at : self.at + 1] == mark
-        self.at += found
-        return found
+        result = self.data[self.at : self.at + 1] == mark
+        self.at += result
+        return result
 
     def kind(self) -> np.dtype[Any]:
         letter = self.take(1).decode("latin-1")
@@ -331,11 +331,11 @@ class _Ubjson:
         if self.skips(b"S"):
             return self.text()
         if self.skips(b"{"):
-            found = dict[str, Any]()
+            result = dict[str, Any]()
             while not self.skips(b"}"):
                 name = self.text()
-                found[name] = self.value(depth + 1)
-            return found
+                result[name] = self.value(depth + 1)
+            return result
         return self.several(depth) if self.skips(b"[") else self.number()
 
     def several(self, depth: int) -> Any:
@@ -349,10 +349,10 @@ class _Ubjson:
             self.take(count)  # an entry has at least one byte
             self.at -= count
             return [self.value(depth + 1) for _ in range(count)]
-        found: list[Any] = []
+        result: list[Any] = []
         while not self.skips(b"]"):
-            found.append(self.value(depth + 1))
-        return found
+            result.append(self.value(depth + 1))
+        return result
 
 
 def _to_ubjson(value: Any) -> bytes:
@@ -376,13 +376,13 @@ def _to_ubjson(value: Any) -> bytes:
 # --- LightGBM ------------------------------------------------------------------------------------------------------
 
 
-def _lightgbm(text: str) -> str:
+def _checked_lightgbm(text: str) -> str:
     """The text of LightGBM with what predictions need, checked."""
     trees, ended, _ = text.partition("\nend of trees")
     head, *blocks = trees.split("\nTree=")
     if not head.startswith("tree\n") or not ended:
         raise ValueError("it does not begin with 'tree', or its trees do not end")
-    facts = _fields(head)
+    facts = _block_fields(head)
     objective, *options = facts["objective"].split()
     _objective(objective, "lightgbm")
     several = objective == "multiclass"
@@ -399,7 +399,7 @@ def _lightgbm(text: str) -> str:
         if not 0 < slope < math.inf:
             raise ValueError(f"sigmoid is {slope}")
         objective += f" sigmoid:{slope!r}"
-    found = _read_trees(blocks, lambda block, place: _lightgbm_tree(_fields(block), place, len(names)))
+    found = _read_trees(blocks, lambda block, place: _lightgbm_tree_text(_block_fields(block), place, len(names)))
     lines = [
         "tree",
         "version=v4",
@@ -421,11 +421,11 @@ def _lightgbm(text: str) -> str:
     return "\n".join(lines)
 
 
-def _fields(block: str) -> dict[str, str]:
+def _block_fields(block: str) -> dict[str, str]:
     return {name: value for name, between, value in (line.partition("=") for line in block.split("\n")) if between}
 
 
-def _lightgbm_tree(facts: Mapping[str, str], place: int, features: int) -> str:
+def _lightgbm_tree_text(facts: Mapping[str, str], place: int, features: int) -> str:
     def numbers(name: str, kind: Any, length: int | None) -> NDArray[Any]:
         words = facts.get(name, "").split()
         return _typed_array([*map(float if kind is np.float64 else int, words)], kind, name, length)

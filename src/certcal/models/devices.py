@@ -61,9 +61,9 @@ def resolve(device: str | None = "auto") -> str:
             remedy="run: pip install 'certcal[torch]', or give 'cpu'",
         ) from None
     if word == "auto":
-        return next((kind for kind in _kinds(torch) if _count(torch, kind)), "cpu")
+        return next((kind for kind in _kinds(torch) if _device_count(torch, kind)), "cpu")
     parsed = _WORD.fullmatch(word)
-    if parsed is None or int(parsed[2] or 0) >= _count(torch, parsed[1]):
+    if parsed is None or int(parsed[2] or 0) >= _device_count(torch, parsed[1]):
         raise InputError(
             f"there is no {word!r} here, only {', '.join(_present(torch))}",
             argument="device",
@@ -77,7 +77,7 @@ def shares(device: str) -> tuple[str, ...]:
     if device == "cpu" or ":" in device:
         return (device,)
     try:
-        count = _count(import_module("torch"), device)
+        count = _device_count(import_module("torch"), device)
     except ModuleNotFoundError:  # as for onnxruntime alone
         count = 1
     return tuple(f"{device}:{number}" for number in range(count)) if count > 1 else (device,)
@@ -151,12 +151,12 @@ class Fitting:
 
     def pieces(self, run: Callable[[int, int], Part], first: int, last: int) -> list[Part]:
         """Results of ``run(start, stop)`` for consecutive rows from ``first`` to ``last``, in their order."""
-        found: list[Part] = []
+        parts: list[Part] = []
         start = first
         while start < last:
             stop = last if self.rows is None else min(last, start + self.rows)
             try:
-                found.append(run(start, stop))
+                parts.append(run(start, stop))
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
@@ -170,7 +170,7 @@ class Fitting:
             text = f"{self._description}: {self._refused} inputs do not fit into the memory of {self._device} at once"
             remedy = "ask for batches of that size to spare the attempts"
             warnings.warn(f"{text}, so it gets {self.rows} at a time; {remedy}", DeviceMemoryWarning, stacklevel=2)
-        return found
+        return parts
 
     def _halve(self, rows: int, short: str) -> None:
         if rows == 1:
@@ -190,7 +190,7 @@ def _kinds(torch: Any) -> list[str]:
     return ["cuda", "mps", *([] if other is None else [other.type])]
 
 
-def _count(torch: Any, kind: str) -> int:
+def _device_count(torch: Any, kind: str) -> int:
     """How many devices of a kind there are; none of a kind that nobody knows."""
     try:
         return int(torch.get_device_module(torch.device(kind).type).device_count())
@@ -199,11 +199,11 @@ def _count(torch: Any, kind: str) -> int:
 
 
 def _present(torch: Any) -> list[str]:
-    found = ["cpu"]
+    result = ["cpu"]
     for kind in dict.fromkeys(_kinds(torch)):
-        count = _count(torch, kind)
-        found += [kind] if count == 1 else [f"{kind}:{number}" for number in range(count)]
-    return found
+        count = _device_count(torch, kind)
+        result += [kind] if count == 1 else [f"{kind}:{number}" for number in range(count)]
+    return result
 
 
 def _hint_of_build(torch: Any, word: str) -> str:

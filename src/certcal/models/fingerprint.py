@@ -282,8 +282,8 @@ def _slot_names(slots: Any) -> tuple[str, ...]:
 
 def _global_names(code: types.CodeType) -> set[str]:
     """Names that code and the functions inside it look up globally."""
-    found = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    names = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found |= _global_names(constant)
-    return found
+            names |= _global_names(constant)
+    return names

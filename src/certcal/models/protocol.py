@@ -127,11 +127,11 @@ def declared(outputs: Any, known: Any, what: str) -> Outputs:
         raise InputError(f"{outputs!r} is not one of 'probabilities', 'logits'", argument="outputs")
     if known is not None and known not in OUTPUTS:
         raise InputError(f"{what} declares its outputs as {known!r}; it must say 'probabilities' or 'logits'")
-    found: Outputs | None = known if outputs is None else outputs
-    if found is None:
+    result: Outputs | None = known if outputs is None else outputs
+    if result is None:
         reason = f"it is needed for {what}, and never guessed"
         raise InputError(reason, argument="outputs", remedy="give 'probabilities' or 'logits'")
     if outputs is not None and known is not None and outputs != known:
         reason = f"it is {outputs!r}, but {what} declares that it returns {known}"
         raise InputError(reason, argument="outputs", remedy="leave it out")
-    return found
+    return result

@@ -176,8 +176,8 @@ class Certificates(NotebookCard):
         """
         from certcal.worst_case import CertifiedSummary
 
-        found = CertifiedSummary.of(self.intervals, bins, closed, delta, self.ledger.spent, **edges)
-        return found.called("calibration_error", IF_ALL_HOLD)
+        summary = CertifiedSummary.of(self.intervals, bins, closed, delta, self.ledger.spent, **edges)
+        return summary.called("calibration_error", IF_ALL_HOLD)
 
     def select(self, rows: Any) -> Certificates:
         """Those of the samples at positions, which must have been chosen without looking at the samples' draws."""

@@ -279,7 +279,7 @@ def decide(
     (['above', 'below', 'above'], [200, 200, 100], [True, True, False])
     """
     data = inputs if isinstance(inputs, Inputs) else Inputs.from_arrays(inputs, labels)
-    setting = _setting(model, sigma, radius, budget, alpha, alpha_below, n0, seed, noise, block)
+    setting = _checked_setting(model, sigma, radius, budget, alpha, alpha_below, n0, seed, noise, block)
     # One threshold: confidences are not asked for, and a histogram of two cells costs nothing.
     how: dict[str, Any] = {"thresholds": [0.5], "batch": batch, "noise_threads": noise_threads}
     sampler = Sampler(model, sigma=setting.sigma, seed=setting.seed, noise=noise, **how)
@@ -337,7 +337,7 @@ def _decide_piece(
     return {"predicted": predicted, "draws": draws, "votes": votes, "invalid": invalid}
 
 
-def _setting(
+def _checked_setting(
     model: Model,
     sigma: float,
     radius: float,

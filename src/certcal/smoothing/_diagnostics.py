@@ -69,12 +69,12 @@ class Widths:
         }
 
 
-def widths_of(found: Certificates) -> Widths | None:
+def widths_of(certificates: Certificates) -> Widths | None:
     """Widths of the certified samples' intervals; None when there are none."""
-    mean = found.mean_width
+    mean = certificates.mean_width
     if mean is None:
         return None
-    widths = np.sort((found.upper - found.lower)[found.certified])
+    widths = np.sort((certificates.upper - certificates.lower)[certificates.certified])
     n = widths.size
     ranks = np.maximum(np.ceil(np.array(QUANTILES) * n - 1e-9).astype(np.int64), 1)
     values, last = np.unique(widths[::-1], return_index=True)
@@ -83,7 +83,7 @@ def widths_of(found: Certificates) -> Widths | None:
         kept = np.unique(np.linspace(0, values.size - 1, MOST_STEPS).round().astype(np.int64))
         values, shares = values[kept], shares[kept]
     quantiles = tuple(float(width) for width in widths[ranks - 1])
-    return Widths(found.confidence, found.radius, n, mean, quantiles, values, shares)
+    return Widths(certificates.confidence, certificates.radius, n, mean, quantiles, values, shares)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class InfluentialSample(PlainValues, kind="influential sample"):
 
 @names_wrong_types
 def influential_samples(
-    counts: Counts, found: Certificates, worst: WorstCase | None, clean: ConfidenceEstimates, k: int
+    counts: Counts, certificates: Certificates, worst: WorstCase | None, clean: ConfidenceEstimates, k: int
 ) -> tuple[InfluentialSample, ...]:
     """Samples with the largest contributions, most first; equal ones in their order."""
     most = whole_number(k, 1, 2**31, "k", "pass how many samples to name")
@@ -131,14 +131,14 @@ def influential_samples(
             int(counts.index[i]),
             int(counts.label[i]),
             int(counts.predicted[i]),
-            float(found.lower[i]),
-            float(found.upper[i]),
+            float(certificates.lower[i]),
+            float(certificates.upper[i]),
             float(clean.values[i]),
             float(worst.witness[i]),
             float(added[i]),
             int(counts.votes[i]),
             int(counts.draws[i]),
-            float(found.radii[i]),
+            float(certificates.radii[i]),
         )
         for i in order
         if added[i] > 0

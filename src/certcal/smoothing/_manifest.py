@@ -330,7 +330,7 @@ def number_of_units(sizes: Sequence[Size], n0: int, pilot: int, unit: int, parts
     """How many units a plan has, without making it."""
     total = 0
     for rectangle in _rectangles(sizes, n0, pilot, parts):
-        width, height = _cell(rectangle, unit)
+        width, height = _unit_shape(rectangle, unit)
         total += -(-(rectangle.last - rectangle.first) // width) * -(-(rectangle.stop - rectangle.start) // height)
     return total
 
@@ -367,7 +367,7 @@ def _rectangles(sizes: Sequence[Size], n0: int, pilot: int, parts: int) -> Itera
         before = size
 
 
-def _cell(rectangle: Unit, unit: int) -> tuple[int, int]:
+def _unit_shape(rectangle: Unit, unit: int) -> tuple[int, int]:
     """How many samples and draws go into a unit. The draws that choose a class stay together."""
     draws = rectangle.stop - rectangle.start
     if draws > unit and rectangle.stage == "counting":
@@ -376,7 +376,7 @@ def _cell(rectangle: Unit, unit: int) -> tuple[int, int]:
 
 
 def _units_of_rectangle(rectangle: Unit, unit: int) -> Iterator[Unit]:
-    width, height = _cell(rectangle, unit)
+    width, height = _unit_shape(rectangle, unit)
     for first in range(rectangle.first, rectangle.last, width):
         last = min(first + width, rectangle.last)
         for start in range(rectangle.start, rectangle.stop, height):

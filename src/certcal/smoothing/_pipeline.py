@@ -77,9 +77,13 @@ def draw(
     pool = ThreadPoolExecutor(threads, "certcal-noise") if threads else _InlinePool()
 
     def new_buffer() -> Rows:
-        found = spare.pop() if spare and spare[-1].shape == (rows, *shape) else (host_buffer or _plain)((rows, *shape))
-        own.append(found)
-        return found
+        buffer = (
+            spare.pop()
+            if spare and spare[-1].shape == (rows, *shape)
+            else (host_buffer or _pageable_rows)((rows, *shape))
+        )
+        own.append(buffer)
+        return buffer
 
     def prepare(buffer: Rows | None = None) -> None:
         first = next(coming, None)
@@ -112,7 +116,7 @@ def draw(
         spare[:] = own
 
 
-def _plain(shape: tuple[int, ...]) -> Rows:
+def _pageable_rows(shape: tuple[int, ...]) -> Rows:
     return np.empty(shape, np.float32)
 
 

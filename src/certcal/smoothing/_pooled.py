@@ -126,7 +126,7 @@ def averaged_claim(one: Certificates, *, bins: int, closed: str, edges: Any, sam
     counts, kind, distance = one.counts, one.kind, one.radius
     assert counts is not None
     assert kind is not None
-    ledger = _ledger(one)
+    ledger = _ledger_of_radius(one)
     spent = dict(ledger.entries)
     certified, possible = one.certified, _membership(counts, distance, one.alpha)[1]
     correct = counts.predicted == counts.label
@@ -161,7 +161,7 @@ def averaged_claim(one: Certificates, *, bins: int, closed: str, edges: Any, sam
     return Certificate(NAME, value, "upper", distance, ledger, n, rests, settings)
 
 
-def _ledger(one: Certificates) -> Ledger:
+def _ledger_of_radius(one: Certificates) -> Ledger:
     """How alpha is spent at one of the radii that hold together; what is an event for all of them is spent once."""
     shares = Ledger(one.alpha).split(**SHARES).entries
     once = {"predictions", *(["limits_of_the_ends"] if one.kind and holds_at_all_radii(one.kind) else [])}
@@ -210,7 +210,7 @@ class _Pool(NamedTuple):
             draws = counts.histogram[start : start + _BLOCK]
             first = _first_half(draws, generator)
             sides = (Side.of(counts.thresholds, flip) for flip in (False, True))
-            blocks.append(np.stack([_means(first, draws - first, side, r) for side in sides]))
+            blocks.append(np.stack([_half_means(first, draws - first, side, r) for side in sides]))
             votes.append(first[:, half + 1 :].sum(axis=1) / first.sum(axis=1).clip(1))
         both: Floats = np.concatenate(blocks, axis=2)
         lower, upper = both[0], both[1]
@@ -252,7 +252,7 @@ def _first_half(histogram: Integers, generator: np.random.Generator) -> Integers
     return out
 
 
-def _means(first: Integers, rest: Integers, side: Side, r: float) -> Floats:
+def _half_means(first: Integers, rest: Integers, side: Side, r: float) -> Floats:
     """Of one end a of each sample: L of the first half, â, Ŷ, Σ (Y - Ŷ)², and the same as the first half foresees."""
     first, rest = (first[:, ::-1], rest[:, ::-1]) if side.flip else (first, rest)
     n, more = first.sum(axis=1), rest.sum(axis=1)

@@ -193,7 +193,7 @@ def sample(
         )
     folder = path_of(out, "out")
     with ExitStack() as kept:
-        manifest, batch = _begin(folder, wanted, place, kept)
+        manifest, batch = _begin_run(folder, wanted, place, kept)
         probes = wanted.fingerprint_inputs(manifest.sizes[0].samples)
         settings = {name: getattr(manifest, name) for name in ("sigma", "seed", "noise")}
         settings |= {"thresholds": np.array(manifest.thresholds), "batch": batch, "noise_threads": noise_threads}
@@ -202,11 +202,11 @@ def sample(
         rows = wanted.data.inputs
         readable = not place.remote or (isinstance(rows, Rows) and rows.source.portable and place.shares_files)
         task = Drawing(model, source, settings, probes, manifest.model.fingerprint, rows if readable else None)
-        _draw(folder, manifest, wanted.part, task, place, wanted.data, progress, kept)
+        _draw_units(folder, manifest, wanted.part, task, place, wanted.data, progress, kept)
     return Run(folder, manifest)
 
 
-def _begin(folder: Path, wanted: RunRequest, place: Engine, kept: ExitStack) -> tuple[Manifest, int]:
+def _begin_run(folder: Path, wanted: RunRequest, place: Engine, kept: ExitStack) -> tuple[Manifest, int]:
     """The manifest, on disk, and the batch size; what is drawn belongs to this process as long as it is ``kept``."""
     before, part = existing_manifest(folder), wanted.part
     part = None if part is None or part.of == 1 else part  # the only part is the whole
@@ -465,14 +465,14 @@ def _check_units(sizes: tuple[Size, ...], n0: int, pilot: int, unit: int, parts:
 
 def _versions(model: Model) -> dict[str, str]:
     """What the run began with, for the record: software, and the device."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
     if isinstance(device := getattr(model, "device", None), str):
-        found["device"] = device_name(device)
+        versions["device"] = device_name(device)
     for name in ("certcal", "numpy", "onnxruntime", "torch", "sklearn"):
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
-            found[name] = str(version)
-    return found
+            versions[name] = str(version)
+    return versions
 
 
 # --- drawing ----------------------------------------------------------------------------------------------------------
@@ -561,7 +561,7 @@ def _own(value: Any) -> Any:
     return value if flags is None or flags.writeable else value.copy()
 
 
-def _draw(
+def _draw_units(
     folder: Path,
     manifest: Manifest,
     part: Part | None,

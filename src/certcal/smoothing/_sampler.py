@@ -391,11 +391,11 @@ def check_rows(model: Model, noisy: NDArray[np.float32], batch: int) -> bool:
     own = np.linspace(0, len(noisy) - 1, _TRIED).astype(np.int64)
     most = 0.0
     for watched in np.array_split(own, -(-_TRIED // max(1, batch // 2))):
-        first, *others = _batches(random, watched, len(noisy), batch)
+        first, *others = _watched_batches(random, watched, len(noisy), batch)
         expected = _ask(model, noisy, *first)
-        apart = max(_difference(expected, _ask(model, noisy, *each)) for each in others)
+        apart = max(_output_distance(expected, _ask(model, noisy, *each)) for each in others)
         if apart > _ROUNDING:
-            again = _difference(expected, _ask(model, noisy, *first))
+            again = _output_distance(expected, _ask(model, noisy, *first))
             if again > _ROUNDING:
                 raise SamplingError(
                     "the model answers the same batch differently from call to call (relative difference "
@@ -411,11 +411,11 @@ def check_rows(model: Model, noisy: NDArray[np.float32], batch: int) -> bool:
     return most == 0
 
 
-def _batches(
+def _watched_batches(
     random: np.random.Generator, watched: NDArray[np.int64], inputs: int, batch: int
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Numbers of the inputs in each of several batches, and the places of those watched."""
-    found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    batches: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
     for number in range(_BATCHES):
         others = random.integers(0, inputs, batch - len(watched))
         if number % 2:
@@ -423,8 +423,8 @@ def _batches(
         places = random.permutation(batch)
         rows = np.empty(batch, np.int64)
         rows[places] = np.concatenate([watched, others])
-        found.append((rows, places[: len(watched)]))
-    return found
+        batches.append((rows, places[: len(watched)]))
+    return batches
 
 
 def _ask(
@@ -438,7 +438,7 @@ def _ask(
         raise SamplingError(f"the model failed on a batch of noisy inputs of shape {batch.shape}: {error}") from error
 
 
-def _difference(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
+def _output_distance(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
     """How far outputs are apart, relative to the row's largest where that is above 1; no number is far from any."""
     if one.shape != two.shape:
         return np.inf

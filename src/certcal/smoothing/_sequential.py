@@ -139,9 +139,9 @@ def convolve(one: Floats, other: Floats) -> tuple[Floats, float]:
 
 def looks(budget: int, block: int = 100, growth: float = 1.1) -> list[int]:
     """Numbers of draws at which a sample is looked at: multiples of ``block``, each about a tenth above the last."""
-    found: list[int] = []
+    looks: list[int] = []
     now = 0
     while now < budget:
         now = min(budget, max(now + block, -(-int(now * growth) // block) * block))
-        found.append(now)
-    return found
+        looks.append(now)
+    return looks

@@ -156,7 +156,7 @@ def read_shard(folder: Path, manifest: Manifest, unit: Unit) -> Columns | None:
         ) from error
     if len(content) > most:
         raise DamagedShardError("it is larger than its numbers can be")
-    columns = _parse(content, manifest, unit, widths, most)
+    columns = _parse_shard(content, manifest, unit, widths, most)
     _check(unit, columns, manifest)
     return columns
 
@@ -205,7 +205,7 @@ def _with_checksum(drawing: str) -> str:
     return drawing + hashlib.sha256(drawing.encode()).hexdigest()[:16]
 
 
-def _parse(content: bytes, manifest: Manifest, unit: Unit, widths: Mapping[str, int], most: int) -> Columns:
+def _parse_shard(content: bytes, manifest: Manifest, unit: Unit, widths: Mapping[str, int], most: int) -> Columns:
     from certcal.data.arrow import pa, to_numpy
     from certcal.data.parquet import parquet
 
@@ -276,12 +276,12 @@ def _check(unit: Unit, columns: Columns, manifest: Manifest) -> None:
         good &= bool(np.all((histogram >= 0) & (histogram <= draws)) and np.all(histogram.sum(axis=1) == draws))
         good &= bool(np.all((votes <= draws) & (invalid <= draws)) and np.all(votes + invalid <= draws))
         good &= bool(np.all(histogram[:, 0] >= invalid))
-        good = good and (manifest.version == OLD_VERSION or _check_classes(draws, columns, manifest))
+        good = good and (manifest.version == OLD_VERSION or _check_class_columns(draws, columns, manifest))
     if not good:
         raise DamagedShardError("its numbers contradict each other")
 
 
-def _check_classes(draws: int, columns: Columns, manifest: Manifest) -> bool:
+def _check_class_columns(draws: int, columns: Columns, manifest: Manifest) -> bool:
     """Whether sums, votes of all classes and further histograms are such as draws can give."""
     predicted, voted, classes, votes = (columns[name] for name in ("predicted", "voted", "classes", "class_votes"))
     rows = np.repeat(np.arange(predicted.size), voted)

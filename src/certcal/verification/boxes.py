@@ -52,16 +52,16 @@ class Amount:
             text = given.strip()
             if text.startswith("@") and len(text) > 1:
                 return cls(1.0, 1.0, column=text[1:])
-            found = _AMOUNT.fullmatch(text)
-            if found is None:
+            match = _AMOUNT.fullmatch(text)
+            if match is None:
                 raise InputError(f"{name}: {given!r} is no amount", argument="change", remedy=_GIVE)
-            number = float(found["number"])
-            unit = {"%": "relative", "sd": "sd", "": "absolute"}[found["unit"]]
+            number = float(match["number"])
+            unit = {"%": "relative", "sd": "sd", "": "absolute"}[match["unit"]]
             number = number / 100 if unit == "relative" else number
-            return cls(0.0 if found["side"] == "+" else number, 0.0 if found["side"] == "-" else number, unit)
+            return cls(0.0 if match["side"] == "+" else number, 0.0 if match["side"] == "-" else number, unit)
         if isinstance(given, Iterable):
-            return cls(unit="values", values=_numbers(cast("Iterable[Any]", given), name))
-        number = _number(given, name)
+            return cls(unit="values", values=_finite_numbers(cast("Iterable[Any]", given), name))
+        number = _finite_number(given, name)
         if number < 0:
             raise InputError(f"{name}: {number:g} is below 0", argument="change", remedy="write '-500' for only down")
         return cls(number, number)
@@ -410,7 +410,7 @@ def _feature_and_amount(text: str) -> tuple[str, str]:
     return (name.strip(), amount.strip()) if found else (_EVERY, text.strip())
 
 
-def _number(value: Any, name: str) -> float:
+def _finite_number(value: Any, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -420,17 +420,17 @@ def _number(value: Any, name: str) -> float:
     return number
 
 
-def _numbers(values: Iterable[Any], name: str) -> tuple[float, ...]:
-    found = tuple(_number(each, name) for each in values)
-    if not found:
+def _finite_numbers(values: Iterable[Any], name: str) -> tuple[float, ...]:
+    numbers = tuple(_finite_number(each, name) for each in values)
+    if not numbers:
         raise InputError(f"{name}: there are no values", argument="change", remedy=_GIVE)
-    return found
+    return numbers
 
 
 def _limits(given: Any) -> dict[str, tuple[float, float]]:
     """Smallest and largest value by feature, infinite where there is none."""
     pairs: Mapping[Any, Any] = cast("Any", given) if isinstance(given, Mapping) else {_EVERY: given}
-    found: dict[str, tuple[float, float]] = {}
+    limits: dict[str, tuple[float, float]] = {}
     for name, pair in pairs.items():
         try:
             low, high = pair
@@ -443,8 +443,8 @@ def _limits(given: Any) -> dict[str, tuple[float, float]]:
         if not ends[0] <= ends[1]:
             reason = f"{name}: {pair!r} is no pair of a smallest and a largest value"
             raise InputError(reason, argument="limits", remedy="give both, or None for no limit")
-        found[str(name)] = ends
-    return found
+        limits[str(name)] = ends
+    return limits
 
 
 def _few(names: Sequence[str]) -> str:

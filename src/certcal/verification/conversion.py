@@ -30,7 +30,7 @@ def ensemble_of(model: Any) -> Ensemble:
     convert = _CONVERSIONS.get((library, name))
     if convert is None:
         known = ", ".join(dict.fromkeys(each for _, each in _CONVERSIONS))
-        raise _refused(f"{name} of {library}", "cannot be verified", f"verified are {known}")
+        raise _unsupported(f"{name} of {library}", "cannot be verified", f"verified are {known}")
     return replace(convert(model), names=_names(model))
 
 
@@ -42,7 +42,7 @@ def _names(model: Any) -> tuple[str, ...]:
     return () if found is None else tuple(map(str, found))
 
 
-def _refused(what: str, why: str, remedy: str = "fit a model without it") -> InputError:
+def _unsupported(what: str, why: str, remedy: str = "fit a model without it") -> InputError:
     return InputError(f"{what} {why}", argument="model", remedy=remedy)
 
 
@@ -61,9 +61,9 @@ def _tree(feature: Any, threshold: Any, missing_left: Any, left: Any, right: Any
 
 
 def _in_column(values: Any, column: int, columns: int) -> NDArray[np.float64]:
-    found = np.zeros((np.size(values), columns))
-    found[:, column] = values
-    return found
+    result = np.zeros((np.size(values), columns))
+    result[:, column] = values
+    return result
 
 
 # --- scikit-learn --------------------------------------------------------------------------------------------------
@@ -82,10 +82,10 @@ def _features(model: Any) -> Callable[[Any], Any]:
     return named.predict_rows
 
 
-def _forest(model: Any) -> Ensemble:
+def _convert_forest(model: Any) -> Ensemble:
     """RandomForest and ExtraTrees, the mean of the trees' probabilities; a single tree is a forest of one."""
     if getattr(model, "n_outputs_", 1) != 1:
-        raise _refused(type(model).__name__, "predicts several outputs at once", "fit one model for each")
+        raise _unsupported(type(model).__name__, "predicts several outputs at once", "fit one model for each")
     several = getattr(model, "estimators_", [model])
     classes = int(model.n_classes_)
     parts = [_of_sklearn_tree(each.tree_, each.tree_.value[:, 0, :classes]) for each in several]
@@ -104,10 +104,12 @@ def _forest(model: Any) -> Ensemble:
 
 def _gradient_boosting(model: Any) -> Ensemble:
     if model.loss != "log_loss":
-        raise _refused(f"loss={model.loss!r} of GradientBoostingClassifier", "has another link", "use loss='log_loss'")
+        raise _unsupported(
+            f"loss={model.loss!r} of GradientBoostingClassifier", "has another link", "use loss='log_loss'"
+        )
     init = type(model.init_).__name__
     if model.init is not None and model.init != "zero" and init != "DummyClassifier":
-        raise _refused(f"init={init} of GradientBoostingClassifier", "is a model of its own", "leave init out")
+        raise _unsupported(f"init={init} of GradientBoostingClassifier", "is a model of its own", "leave init out")
     rounds, columns = model.estimators_.shape
     zeros = np.zeros((1, model.n_features_in_), np.float32)
     parts = [
@@ -130,7 +132,7 @@ def _gradient_boosting(model: Any) -> Ensemble:
 
 def _hist_gradient_boosting(model: Any) -> Ensemble:
     if model.loss != "log_loss":
-        raise _refused(f"loss={model.loss!r} of HistGradientBoostingClassifier", "has another link")
+        raise _unsupported(f"loss={model.loss!r} of HistGradientBoostingClassifier", "has another link")
     columns, features = int(model.n_trees_per_iteration_), int(model.n_features_in_)
     places, categories = np.arange(features), dict[int, Any]()
     if model._preprocessor is not None:  # categories come first, as numbers in the order of their values
@@ -139,7 +141,9 @@ def _hist_gradient_boosting(model: Any) -> Ensemble:
         encoder = model._preprocessor.named_transformers_["encoder"]
         for place, values in zip(np.flatnonzero(chosen), encoder.categories_, strict=True):
             if np.asarray(values).dtype.kind not in "biuf":
-                raise _refused(f"feature {place} of HistGradientBoostingClassifier", "has categories that are texts")
+                raise _unsupported(
+                    f"feature {place} of HistGradientBoostingClassifier", "has categories that are texts"
+                )
             there = np.asarray(values, np.float64)
             categories[int(place)] = there[~np.isnan(there)]
     parts: list[Tree] = []
@@ -183,20 +187,20 @@ def _bits(words: Any) -> NDArray[np.bool_]:
 def _xgboost_estimator(model: Any) -> Ensemble:
     missing = model.missing
     if not (missing is None or np.isnan(missing)):
-        raise _refused(f"missing={missing!r} of {type(model).__name__}", "is no NaN", "mark what is missing as NaN")
+        raise _unsupported(f"missing={missing!r} of {type(model).__name__}", "is no NaN", "mark what is missing as NaN")
     best = getattr(model, "best_iteration", None) if model.early_stopping_rounds is not None else None
-    return _xgboost(model.get_booster(), None if best is None else int(best) + 1)
+    return _convert_xgboost(model.get_booster(), None if best is None else int(best) + 1)
 
 
-def _xgboost(booster: Any, rounds: int | None = None) -> Ensemble:
+def _convert_xgboost(booster: Any, rounds: int | None = None) -> Ensemble:
     learner = json.loads(bytes(booster.save_raw("json")))["learner"]
     objective, grower = learner["objective"]["name"], learner["gradient_booster"]
     if objective not in ("binary:logistic", "multi:softprob"):
-        raise _refused(
+        raise _unsupported(
             f"objective {objective!r} of XGBoost", "gives no probabilities", "use binary:logistic or multi:softprob"
         )
     if grower["name"] not in ("gbtree", "dart"):
-        raise _refused(f"booster {grower['name']!r} of XGBoost", "has no trees", "use gbtree or dart")
+        raise _unsupported(f"booster {grower['name']!r} of XGBoost", "has no trees", "use gbtree or dart")
     weights = np.asarray(grower.get("weight_drop", []), np.float32)
     model = grower["gbtree"]["model"] if grower["name"] == "dart" else grower["model"]
     used = len(model["trees"]) if rounds is None else int(model["iteration_indptr"][rounds])
@@ -205,7 +209,7 @@ def _xgboost(booster: Any, rounds: int | None = None) -> Ensemble:
     parts: list[Tree] = []
     for place, tree in enumerate(model["trees"][:used]):
         if int(tree["tree_param"]["size_leaf_vector"]) > 1:
-            raise _refused("multi_strategy='multi_output_tree' of XGBoost", "has vectors as leaves")
+            raise _unsupported("multi_strategy='multi_output_tree' of XGBoost", "has vectors as leaves")
         values = np.asarray(tree["split_conditions"], np.float32)
         leaves = values * weights[place] if weights.size else values
         # To be below a float32 is to be at most the one before it.
@@ -238,19 +242,21 @@ def _xgboost(booster: Any, rounds: int | None = None) -> Ensemble:
 # --- LightGBM ------------------------------------------------------------------------------------------------------
 
 
-def _lightgbm(booster: Any) -> Ensemble:
+def _convert_lightgbm(booster: Any) -> Ensemble:
     head, *blocks = booster.model_to_string().partition("\nend of trees")[0].split("\nTree=")
-    facts = _fields(head)
+    facts = _lightgbm_fields(head)
     objective, *more = facts.get("objective", "").split()
     if objective not in ("binary", "cross_entropy", "multiclass"):
         remedy = "use binary, cross_entropy or multiclass"
-        raise _refused(f"objective {objective!r} of LightGBM", "gives no such probabilities", remedy)
+        raise _unsupported(f"objective {objective!r} of LightGBM", "gives no such probabilities", remedy)
     options = dict(each.split(":") for each in more if ":" in each)
     columns = int(facts["num_tree_per_iteration"])
     scale = float(options.get("sigmoid", 1.0)) if columns == 1 else 1.0
     if "average_output" in head.split():
         scale /= len(blocks) // columns
-    parts = [_lightgbm_tree(_fields(block), place % columns, columns, scale) for place, block in enumerate(blocks)]
+    parts = [
+        _lightgbm_tree(_lightgbm_fields(block), place % columns, columns, scale) for place, block in enumerate(blocks)
+    ]
     return stack_trees(
         parts,
         description=f"LightGBM, {counted(len(parts), 'tree')}",
@@ -266,7 +272,7 @@ def _lightgbm(booster: Any) -> Ensemble:
     )
 
 
-def _fields(block: str) -> dict[str, str]:
+def _lightgbm_fields(block: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
 
 
@@ -275,12 +281,12 @@ def _lightgbm_tree(facts: Mapping[str, str], column: int, columns: int, scale: f
         return np.array(facts[name].split(), kind) if facts.get(name) else np.empty(0, kind)
 
     if facts.get("is_linear", "0") != "0":
-        raise _refused("linear_tree of LightGBM", "has linear functions as leaves")
+        raise _unsupported("linear_tree of LightGBM", "has linear functions as leaves")
     leaves = numbers("leaf_value", np.float64) * scale
     inner = leaves.size - 1
     kinds = numbers("decision_type")
     if ((kinds >> 2 & 3) == 1).any():
-        raise _refused("zero_as_missing of LightGBM", "sends zeros where missing values go")
+        raise _unsupported("zero_as_missing of LightGBM", "sends zeros where missing values go")
     threshold = numbers("threshold", np.float64)
     # Leaf k is node inner + k; in the text it is the child -1 - k.
     sides = (np.where(child < 0, inner - 1 - child, child) for child in (numbers("left_child"), numbers("right_child")))
@@ -307,14 +313,14 @@ def _lightgbm_tree(facts: Mapping[str, str], column: int, columns: int, scale: f
 
 _CONVERSIONS: dict[tuple[str, str], Callable[[Any], Ensemble]] = {
     **{
-        ("sklearn", name): _forest
+        ("sklearn", name): _convert_forest
         for name in ("RandomForestClassifier", "ExtraTreesClassifier", "DecisionTreeClassifier", "ExtraTreeClassifier")
     },
     ("sklearn", "GradientBoostingClassifier"): _gradient_boosting,
     ("sklearn", "HistGradientBoostingClassifier"): _hist_gradient_boosting,
     ("xgboost", "XGBClassifier"): _xgboost_estimator,
     ("xgboost", "XGBRFClassifier"): _xgboost_estimator,
-    ("xgboost", "Booster"): _xgboost,
-    ("lightgbm", "LGBMClassifier"): lambda model: _lightgbm(model.booster_),
-    ("lightgbm", "Booster"): _lightgbm,
+    ("xgboost", "Booster"): _convert_xgboost,
+    ("lightgbm", "LGBMClassifier"): lambda model: _convert_lightgbm(model.booster_),
+    ("lightgbm", "Booster"): _convert_lightgbm,
 }

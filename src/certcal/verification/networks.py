@@ -97,7 +97,7 @@ class Rectifier:
 Layer = Affine | Rectifier
 
 
-def _times(weight: Tensor, values: Tensor) -> Tensor:
+def _scaled_product(weight: Tensor, values: Tensor) -> Tensor:
     return values * weight if weight.ndim == 1 else values @ weight.T
 
 
@@ -243,7 +243,7 @@ class _Reader:
         return self.values[given.name] if hasattr(given, "users") else given
 
 
-def _linear(to: _Node, x: _Value, weight: Tensor, bias: Tensor | None = None) -> Layer:
+def _linear_layer(to: _Node, x: _Value, weight: Tensor, bias: Tensor | None = None) -> Layer:
     if len(x.shape) != 1:
         to.refuse("of anything but rows of features has no bounds here")
     w, b = weight.double(), to.constant(0.0 if bias is None else bias)
@@ -297,21 +297,21 @@ def _rectify(*_: Any) -> Layer:
     return Rectifier()
 
 
-def _softmax(to: _Node, x: _Value, dim: int, *_: Any) -> None:
+def _softmax_layer(to: _Node, x: _Value, dim: int, *_: Any) -> None:
     if dim not in (1, -1) or len(x.shape) != 1:
         to.refuse("over anything but classes has no bounds here")
 
 
 def _log_softmax(to: _Node, x: _Value, dim: int, *_: Any) -> Layer:
     """The logits, but for a shift that all of them share and the rounding of it."""
-    _softmax(to, x, dim)
+    _softmax_layer(to, x, dim)
     one = torch.ones(x.shape[0], dtype=torch.float64)
     # As a map it is the identity; its sizes, |l_j| + Σ |l_i| + the number of classes, only serve the rounding.
     return Affine(one, one.diag() + 1.0, 0.0 * one, len(one) * one, len(one) + 16)
 
 
 _OPERATIONS: dict[str, Callable[..., Layer | None]] = {
-    "linear": _linear,
+    "linear": _linear_layer,
     "batch_norm": _batch_norm,
     "add": _adder(1.0),
     "sub": _adder(-1.0),
@@ -320,7 +320,7 @@ _OPERATIONS: dict[str, Callable[..., Layer | None]] = {
     "to": _cast,
     "_to_copy": _cast,
     "relu": _rectify,
-    "softmax": _softmax,
+    "softmax": _softmax_layer,
     "log_softmax": _log_softmax,
 }
 # Operations that keep all entries of a sample in their order; they are also done to constants.
@@ -475,9 +475,9 @@ class _Propagation:
         return _Range(lower - slack, upper + slack, slack, 0)
 
     def _affine(self, layer: Affine, x: _Range) -> _Range:
-        centre = _times(layer.weight, (x.lower + x.upper) / 2) + layer.bias
-        radius = _times(layer.sizes, (x.upper - x.lower) / 2)
-        slack = self.network.slack(layer.terms, _times(layer.sizes, x.size + TINY) + layer.bias_sizes)
+        centre = _scaled_product(layer.weight, (x.lower + x.upper) / 2) + layer.bias
+        radius = _scaled_product(layer.sizes, (x.upper - x.lower) / 2)
+        slack = self.network.slack(layer.terms, _scaled_product(layer.sizes, x.size + TINY) + layer.bias_sizes)
         matrices = None if x.matrices is None else x.matrices + layer.weight.ndim - 1
         return _Range(centre - radius - slack, centre + radius + slack, slack, matrices)
 
@@ -491,24 +491,24 @@ class _Propagation:
         self.lines[number] = _Lines(below, above, shift)
         return _Range(x.lower.clamp_min(0), x.upper.clamp_min(0), self.network.slack(0, x.size + TINY))
 
-    def _refine(self, number: int, found: _Range) -> None:
+    def _refine(self, number: int, result: _Range) -> None:
         """Bound entries by lines: all where lines are exact, else as many unstable ones as the budget says.
 
         After one matrix at most the interval of an entry over a box is the best possible.
         """
         layer = self.network.layers[number - 1] if number else None
-        affine = found.matrices is not None
-        enough = affine and (found.matrices == 0 or (found.matrices == 1 and self.region.radius is None))
+        affine = result.matrices is not None
+        enough = affine and (result.matrices == 0 or (result.matrices == 1 and self.region.radius is None))
         if enough or not isinstance(layer, Affine):
             return
-        unstable = (found.lower < 0) & (found.upper > 0)
-        width = torch.where(unstable | affine, found.upper - found.lower, -1.0)
+        unstable = (result.lower < 0) & (result.upper > 0)
+        width = torch.where(unstable | affine, result.upper - result.lower, -1.0)
         best, places = width.topk(width.shape[1] if affine else min(self.budget, width.shape[1]), 1)
         samples, kept = (best > 0).nonzero(as_tuple=True)
         places = places[samples, kept]
         matrix = layer.back(torch.eye(len(layer.bias), dtype=torch.float64))
-        for sign, ends in ((1.0, found.lower), (-1.0, found.upper)):
-            rows, shift, error = sign * matrix[places], sign * layer.bias[places], found.slack[samples, places]
+        for sign, ends in ((1.0, result.lower), (-1.0, result.upper)):
+            rows, shift, error = sign * matrix[places], sign * layer.bias[places], result.slack[samples, places]
             bound = sign * self._back(number - 1, rows, samples, shift, error)
             old = ends[samples, places]
             ends[samples, places] = torch.maximum(old, bound) if sign > 0 else torch.minimum(old, bound)
@@ -520,17 +520,17 @@ class _Propagation:
 
         They are the best of those that lines carried back to the input give and the intervals of each value on the way.
         """
-        found = torch.empty_like(constant)
+        result = torch.empty_like(constant)
         for part in self._parts(len(rows)):
-            found[part] = self._propagate(number, rows[part], which[part], constant[part], error[part])
-        return found
+            result[part] = self._propagate(number, rows[part], which[part], constant[part], error[part])
+        return result
 
     def _propagate(self, number: int, rows: Tensor, which: Tensor, constant: Tensor, error: Tensor) -> Tensor:
         best = torch.full_like(constant, -torch.inf)
         for here in range(number, 0, -1):
             value, layer, sizes = self.ranges[here], self.network.layers[here - 1], rows.abs()
             doubt = error + self.network.own * _dot(sizes, value.size[which])
-            best = torch.maximum(best, _minus_errors(constant + _least(rows, sizes, value, which), doubt))
+            best = torch.maximum(best, _minus_errors(constant + _least_product(rows, sizes, value, which), doubt))
             error = error + _dot(sizes, value.slack[which])
             if isinstance(layer, Affine):
                 constant, rows = constant + rows @ layer.bias, layer.back(rows)
@@ -540,7 +540,7 @@ class _Propagation:
                 rows = rows.clamp_min(0) * lines.below[which] + negative * lines.above[which]
         sizes, region = rows.abs(), self.region
         error = error + _dot(sizes, self.ranges[0].slack[which])
-        least = _least(rows, sizes, region, which)
+        least = _least_product(rows, sizes, region, which)
         if region.radius is not None:
             moved = rows * (region.lower < region.upper)[which]
             ball = _dot(rows, region.centre[which]) - region.radius * moved.square().sum(1).sqrt()
@@ -557,7 +557,7 @@ def _minus_errors(constant: Tensor, error: Tensor) -> Tensor:
     return (constant - error * (1 + 2.0**-20)).nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
 
 
-def _least(rows: Tensor, sizes: Tensor, box: _Range | _Set, which: Tensor) -> Tensor:
+def _least_product(rows: Tensor, sizes: Tensor, box: _Range | _Set, which: Tensor) -> Tensor:
     """The least of rows · value over a box."""
     middle, reach = (box.lower + box.upper) / 2, (box.upper - box.lower) / 2
     return _dot(rows, middle[which]) - _dot(sizes, reach[which])
@@ -613,12 +613,12 @@ class NetworkVerifier:
 
     def predict(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """The network's own probabilities."""
-        found = self._probabilities(self.model(_single(rows)))
-        if found.shape[1] != self.classes:
+        result = self._probabilities(self.model(_single(rows)))
+        if result.shape[1] != self.classes:
             raise InputError(
-                f"{self.description} returns {found.shape[1]} columns, its last Linear layer {self.classes}"
+                f"{self.description} returns {result.shape[1]} columns, its last Linear layer {self.classes}"
             )
-        return found
+        return result
 
     def verify(self, region: BoxedRows, predicted: NDArray[np.int64], *, budget: int, attack: bool) -> Verified:
         """Bound the answers over a region, and attack inside it."""

@@ -136,11 +136,11 @@ class CellGrid:
     @cached_property
     def orders(self) -> dict[int, Floats]:
         """Categories of each categorical feature in the order of their cells; one more cell is for all others."""
-        found = dict[int, Floats]()
+        orders = dict[int, Floats]()
         for place, known in self.ensemble.categorical.items():
             first = self.choices.get(place, np.empty(0))
-            found[place] = np.concatenate([first, np.setdiff1d(known, first)])
-        return found
+            orders[place] = np.concatenate([first, np.setdiff1d(known, first)])
+        return orders
 
     @cached_property
     def forest(self) -> Forest:
@@ -166,17 +166,17 @@ class CellGrid:
 
     def cells(self, rows: Floats) -> Cells:
         """The cell of every value; -1 where it is missing."""
-        compared, found = self.ensemble.compared(rows), np.zeros(rows.shape, np.int32)
+        compared, cells = self.ensemble.compared(rows), np.zeros(rows.shape, np.int32)
         for place, cuts in self.cuts.items():
-            found[:, place] = np.searchsorted(cuts, compared[:, place])
+            cells[:, place] = np.searchsorted(cuts, compared[:, place])
         for place, order in self.orders.items():
             values = np.trunc(rows[:, place]) if self.ensemble.truncated else rows[:, place]
             sorted_order = np.argsort(order)
             spot = np.minimum(np.searchsorted(order[sorted_order], values), order.size - 1)
             hit = order[sorted_order][spot] == values
-            found[:, place] = np.where(hit, sorted_order[spot], order.size)
-        found[np.isnan(rows)] = NOTHING
-        return found
+            cells[:, place] = np.where(hit, sorted_order[spot], order.size)
+        cells[np.isnan(rows)] = NOTHING
+        return cells
 
     def ends(self, region: BoxedRows) -> tuple[Cells, Cells, Cells]:
         """First and last cell of each feature's box, and the cell of the row."""
@@ -200,7 +200,7 @@ class CellGrid:
     def inputs(self, region: BoxedRows, points: Cells, own: Cells) -> Floats:
         """Values inside each row's box with the given cells, the row's own where it is in its cell."""
         low, high = self.cells(region.lower), self.cells(region.upper)
-        found = region.rows.copy()
+        inputs = region.rows.copy()
         for place in (*self.cuts, *self.orders):
             moved = np.flatnonzero(points[:, place] != own[:, place])
             if not moved.size:
@@ -210,12 +210,12 @@ class CellGrid:
                 cells = self._cells_of(place, self.choices[place])
                 reachable = np.isin(wanted, cells)
                 spot = np.argmax(cells == wanted[:, None], axis=1)
-                found[moved, place] = np.where(reachable, self.choices[place][spot], found[moved, place])
+                inputs[moved, place] = np.where(reachable, self.choices[place][spot], inputs[moved, place])
                 continue
             values = self._inside(place, wanted)
             values = np.where(low[moved, place] == wanted, region.lower[moved, place], values)
-            found[moved, place] = np.where(high[moved, place] == wanted, region.upper[moved, place], values)
-        return found
+            inputs[moved, place] = np.where(high[moved, place] == wanted, region.upper[moved, place], values)
+        return inputs
 
     def _cells_of(self, place: int, values: Floats) -> Cells:
         rows = np.zeros((values.size, self.ensemble.features))
@@ -271,11 +271,11 @@ class TreeVerifier:
         if values.ndim != 2 or values.shape[1] != e.features:
             reason = f"{self.description} takes {e.features} features, and the data has shape {values.shape}"
             raise InputError(reason, argument="data", remedy="give the columns that the model was fitted on")
-        found = self._own(values)
-        predicted = found.argmax(axis=1)
+        result = self._own(values)
+        predicted = result.argmax(axis=1)
         alone = BoxedRows(values, values, values)
         low, high, _ = self._intervals(CellGrid(e), alone, predicted, budget=0, attack=False)[:3]
-        answer = self._answer(found, predicted)
+        answer = self._answer(result, predicted)
         if not ((low <= answer) & (answer <= high)).all():
             row = int(np.argmin((low <= answer) & (answer <= high)))
             reason = (
@@ -283,7 +283,7 @@ class TreeVerifier:
                 f"{low[row]!r} and {high[row]!r}"
             )
             raise InputError(reason, argument="model", remedy="it computes something else than its trees say")
-        return found
+        return result
 
     def verify(self, region: BoxedRows, predicted: NDArray[np.int64], *, budget: int, attack: bool) -> Verified:
         """Bound the scores over a region, and attack inside it."""
@@ -339,7 +339,7 @@ class TreeVerifier:
         points: list[Cells] = []
 
         def bounds(plus: Any, minus: Any) -> tuple[Floats, Floats]:
-            low, high, found = _bounds(grid, ends, np.asarray(plus), np.asarray(minus), most, budget, attack)
+            low, high, found = _sum_bounds(grid, ends, np.asarray(plus), np.asarray(minus), most, budget, attack)
             points.extend(found if attack else ())
             return low, high
 
@@ -365,7 +365,7 @@ class TreeVerifier:
         return np.clip(low, 0, 1), np.clip(high, 0, 1), certified, points, ends[2]
 
 
-def _bounds(
+def _sum_bounds(
     grid: CellGrid, ends: tuple[Cells, Cells, Cells], plus: Any, minus: Any, most: int, budget: int, attack: bool
 ) -> tuple[Floats, Floats, tuple[Cells, Cells]]:
     """Bounds on sums with the base and room for rounding, and points that come near them."""

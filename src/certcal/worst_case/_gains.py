@@ -154,14 +154,14 @@ class Gains:
         cells, rows = self._grid.cells, self.bins.count + 1
         kind, rest = np.divmod(self.keys, rows * cells)
         row, cell = np.divmod(rest, cells)
-        found: list[_Ends] = []
+        ends: list[_Ends] = []
         for which in (0, 1):
             stays = (kind == which) & (row == self.bins.count)
             goes = (kind == which) & (row < self.bins.count)
             first, last = row[goes], self._grid.bin_of[cell[goes]]  # of the end that stays, and of the other one
             low, high = (first, last) if which else (last, first)
             pairs, pair = np.unique(low * self.bins.count + high, return_inverse=True)
-            found.append(
+            ends.append(
                 _Ends(
                     (cell[stays], *_share_between_lines(self.sums[stays])),
                     self._grid.bin_of[cell[stays]],
@@ -171,7 +171,7 @@ class Gains:
                     _sum_at(pair.reshape(-1), self.sums[goes, 0], pairs.size),
                 )
             )
-        return found[0], found[1]
+        return ends[0], ends[1]
 
     def least_logs(self, bets: Floats, m: float) -> Floats:
         scale = np.minimum(bets, LARGEST_BET / (1 - m))[:, None]
@@ -284,9 +284,9 @@ def least_sums(up: Floats, down: Floats, right: PairWorths, wrong: PairWorths) -
     if up.shape[1] > _ARRAYS:
         return np.array([_least_sum(k, up, down, right, wrong) for k in range(len(up))])
     # By what runs of '-' from a to t, and runs of '+' from t to b, bring; a run is a sum over its bins.
-    worth_minus = _tables(right, reach=True) + up[:, None, 1:] * _numbers(right, reach=True)
+    worth_minus = _tables(right, reach=True) + up[:, None, 1:] * _moves_to_edges(right, reach=True)
     worth_minus += wrong.stays[:, :, None]
-    worth_plus = _tables(wrong, reach=False) + down[:, None, :-1] * _numbers(wrong, reach=False)
+    worth_plus = _tables(wrong, reach=False) + down[:, None, :-1] * _moves_to_edges(wrong, reach=False)
     worth_plus += right.stays[:, :, None]
     return least_runs(worth_minus, worth_plus)
 
@@ -324,7 +324,7 @@ def _tables(side: PairWorths, *, reach: bool) -> Floats:
     return np.cumsum(table, axis=2) if reach else np.cumsum(table[:, :, ::-1], axis=2)[:, :, ::-1]
 
 
-def _numbers(side: PairWorths, *, reach: bool) -> Floats:
+def _moves_to_edges(side: PairWorths, *, reach: bool) -> Floats:
     """How many go to the edge under way, by their own bin and the edge."""
     bins = side.stays.shape[1]
     own, other = side.pairs if reach else side.pairs[::-1]

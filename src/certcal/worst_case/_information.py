@@ -195,7 +195,7 @@ def decompose_brier_score(brier: WorstCase | None, kept: Intervals | None) -> In
     n, right = len(kept), int(np.count_nonzero(kept.correct))
     uncertainty = Fraction(right * (n - right), n * n)
     constant = float(uncertainty)
-    resolved, least = _resolution(kept, right)
+    resolved, least = _best_resolution(kept, right)
     # No relative error is large: the terms behind it are not negative, and those of the constant are exact.
     resolution = 0.0 if least == 0 else move_outward(max(resolved - _NEGLIGIBLE, least), "lower", 1e-12)
     miscalibration = move_outward(max(0.0, brier.value - constant + resolved) + _ROUNDING, "upper")
@@ -236,7 +236,7 @@ def decompose_brier_score(brier: WorstCase | None, kept: Intervals | None) -> In
     )
 
 
-def _resolution(kept: Intervals, right: int) -> tuple[float, float]:
+def _best_resolution(kept: Intervals, right: int) -> tuple[float, float]:
     """Mean squared distance of the best map's values from the share of correct samples; the same of a map of two parts.
 
     The value of a flat part is the share k/m of its correct samples, so uncertainty - CBS* is the mean over samples of

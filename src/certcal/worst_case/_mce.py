@@ -103,7 +103,7 @@ class _Search:
 
     def best(self, free: int) -> _BestBin:
         """The largest mean gap over bins and signs; ``free`` more samples may be anything anywhere."""
-        found = _BestBin(-1.0, 0, 1, np.inf)
+        result = _BestBin(-1.0, 0, 1, np.inf)
         for sign in (1, -1):
             home = self.low_bin if sign > 0 else self.high_bin
             gap = self.c - self.low if sign > 0 else self.high - self.c
@@ -118,9 +118,9 @@ class _Search:
                 worth = [1 - edge, -edge] if sign > 0 else [edge - 1, edge]
                 counts = [passing[0][m] + (free if sign > 0 else 0), passing[1][m] + (free if sign < 0 else 0)]
                 value, cut = _best_mean(gap[forced], gap[chosen], np.array(worth), np.array(counts))
-                if value > found.value:
-                    found = _BestBin(value, m, sign, cut)
-        return found
+                if value > result.value:
+                    result = _BestBin(value, m, sign, cut)
+        return result
 
     def _count_passing(self, sign: int, right: int) -> NDArray[np.int64]:
         """How many (in)correct samples can be in each bin that is not their home bin."""
@@ -130,12 +130,12 @@ class _Search:
         size = self.edges.size + 1
         return np.cumsum(np.bincount(first, minlength=size) - np.bincount(stop, minlength=size))
 
-    def witness(self, found: _BestBin, intervals: Intervals, free: bool = False) -> tuple[NDArray[Any], BinTable]:
-        m, given, closed = found.bin, self.bins.given, self.bins.closed
+    def witness(self, best: _BestBin, intervals: Intervals, free: bool = False) -> tuple[NDArray[Any], BinTable]:
+        m, given, closed = best.bin, self.bins.given, self.bins.closed
         bottom, top = (float(end) for end in self.bins.inside(np.array(m)))
         can = (self.low_bin <= m) & (m <= self.high_bin)
         must = can & (self.low_bin == self.high_bin)
-        if found.sign > 0:
+        if best.sign > 0:
             inside, home = np.where(self.low_bin == m, self.low, bottom), self.low_bin == m
             gap, away = self.c - np.where(home, self.low, self.edges[m]), np.where(home, self.high, self.low)
             free_z, free_c = bottom, 1
@@ -143,7 +143,7 @@ class _Search:
             inside, home = np.where(self.high_bin == m, self.high, top), self.high_bin == m
             gap, away = np.where(home, self.high, self.edges[m + 1]) - self.c, np.where(home, self.low, self.high)
             free_z, free_c = top, 0
-        taken = must | (can & (gap >= found.cut))
+        taken = must | (can & (gap >= best.cut))
         z, c = np.where(taken, inside, away).astype(self.bins.dtype), self.kept.correct
         if free:
             z, c = intervals.among_all(z, free_z), intervals.among_all(c, free_c)

@@ -107,22 +107,22 @@ def pooled_calibration_error(
     low, high = grid.locate(ends.lower), grid.locate(ends.upper)
     last = grid.count - 1
     tables = [
-        _table(ends.select(up), low[up], high[up], grid.edges),
-        _table(ends.flip(down), last - high[down], last - low[down], 1 - grid.edges[::-1]),
+        _gain_table(ends.select(up), low[up], high[up], grid.edges),
+        _gain_table(ends.flip(down), last - high[down], last - low[down], 1 - grid.edges[::-1]),
     ]
-    total = _largest(*tables)
+    total = _largest_signed_sum(*tables)
     if free:
         anywhere = np.append(1 - grid.edges[:-1], 0.0), np.append(grid.edges[:0:-1], 0.0)
         more = [table.copy() for table in tables]
         for table, worth in zip(more, anywhere, strict=True):
             table[0] += free * worth
-        total = max(_largest(more[0], tables[1]), _largest(tables[0], more[1]))
+        total = max(_largest_signed_sum(more[0], tables[1]), _largest_signed_sum(tables[0], more[1]))
     size = 2 + float(np.abs(ends.estimate).max(initial=0.0)) + float(np.abs(ends.inner).max(initial=0.0))
     rounding = 2.0**-52 * size * (kept.size + 4 * grid.count + 20)
     return min(1.0, (total + float(outside.sum()) + ends.deviation) / n + rounding)
 
 
-def _table(ends: PooledEnds, low: NDArray[np.int64], high: NDArray[np.int64], edges: Floats) -> Floats:
+def _gain_table(ends: PooledEnds, low: NDArray[np.int64], high: NDArray[np.int64], edges: Floats) -> Floats:
     """What correct samples bring, by their lowest bin (rows) and the first '+' from there on; last, where none is."""
     bins = edges.size - 1
     table = np.zeros((bins, bins + 1))
@@ -144,7 +144,7 @@ def _table(ends: PooledEnds, low: NDArray[np.int64], high: NDArray[np.int64], ed
     return table
 
 
-def _largest(right: Floats, wrong: Floats) -> float:
+def _largest_signed_sum(right: Floats, wrong: Floats) -> float:
     """The largest sum over all sign patterns, of correct samples' table and of the others', seen from above."""
     stays, turned = np.diagonal(right), wrong[::-1]
     held = np.diagonal(wrong)[::-1]

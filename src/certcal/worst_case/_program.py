@@ -126,7 +126,7 @@ def group_cells(samples: Arrays, bins: Bins, copies: Arrays | None = None) -> Ce
         if not kernels.all_in_order(low, high):
             return None
         keys, sums = kernels.group_intervals(low, high, c, bins.locate(low), bins.locate(high), bins.count)
-        return Cells(keys, _carry_words(sums))
+        return Cells(keys, _low_words_carried(sums))
 
     def one(start: int, stop: int) -> tuple[bool, Words]:
         state = np.zeros((2 * bins.count**2, 5), np.int64)
@@ -138,14 +138,14 @@ def group_cells(samples: Arrays, bins: Bins, copies: Arrays | None = None) -> Ce
             good = bool(kernels.add_crowded_intervals(*part, *bins.lookup, state))
         else:
             good = bool(kernels.add_intervals(*part, *bins.lookup, *kept, state))
-        return good, _carry_words(state)
+        return good, _low_words_carried(state)
 
     parts = map_blocks(one, low.size)
     if not all(good for good, _ in parts):
         return None
     table = np.sum([state for _, state in parts], axis=0)
     keys = np.flatnonzero(table[:, 0])
-    return Cells(keys, _carry_words(table[keys]))
+    return Cells(keys, _low_words_carried(table[keys]))
 
 
 def merge_cells(parts: Sequence[Cells]) -> Cells:
@@ -157,10 +157,10 @@ def merge_cells(parts: Sequence[Cells]) -> Cells:
     keys = keys[order]
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     sums = np.add.reduceat(np.concatenate([part.sums for part in parts])[order], starts, axis=0)
-    return Cells(keys[starts], _carry_words(sums))
+    return Cells(keys[starts], _low_words_carried(sums))
 
 
-def _carry_words(sums: Words) -> Words:
+def _low_words_carried(sums: Words) -> Words:
     """The same sums with every low word in 32 bits."""
     from certcal._kernels.bins import LOW
 

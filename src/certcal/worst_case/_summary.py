@@ -168,13 +168,13 @@ class CertifiedSummary(NotebookCard):
             "equal_mass_error": (equal_mass_error_of, False, binned),
         }
         wanted = (*METRICS, "equal_mass_error") if adaptive else METRICS
-        ranges = {key: _range(*metrics[key], intervals, nothing=kept == 0) for key in wanted}
+        ranges = {key: _certified_range(*metrics[key], intervals, nothing=kept == 0) for key in wanted}
         told = {} if edges is None else {"edges": "frozen" if chosen else "given"}
         for key in ("calibration_error", "mce") if told else ():
             ranges[key] = ranges[key].with_settings(told)
         errors = ranges["calibration_error"]
         if chosen and edges is not None:
-            errors = _range(any_edges_error_of, False, binned, intervals, nothing=kept == 0)
+            errors = _certified_range(any_edges_error_of, False, binned, intervals, nothing=kept == 0)
         right = int(np.count_nonzero(intervals.correct if mask is None else intervals.correct[mask]))
         information = decompose_brier_score(ranges["brier_score"].worst, intervals.only_certified() if kept else None)
         everywhere = population_bound(errors.worst_all, delta, alpha)
@@ -192,7 +192,7 @@ class CertifiedSummary(NotebookCard):
         return cls(
             len(intervals),
             kept,
-            _accuracy(right, len(intervals), binary),
+            _certified_accuracy(right, len(intervals), binary),
             information,
             ranges,
             everywhere if binary else given,
@@ -358,7 +358,7 @@ def certify(
     return CertifiedSummary.of(intervals, bins, closed, delta, alpha, **given)
 
 
-def _range(
+def _certified_range(
     metric: Callable[..., WorstCase], has_best: bool, options: dict[str, Any], intervals: Intervals, nothing: bool
 ) -> CertifiedRange:
     if nothing:
@@ -371,7 +371,7 @@ def _range(
     return CertifiedRange(worst, worst.all_samples or worst, best)
 
 
-def _accuracy(right: int, n: int, binary: bool = False) -> CertifiedValue:
+def _certified_accuracy(right: int, n: int, binary: bool = False) -> CertifiedValue:
     share = Fraction(right, n)
     value = float(share)
     value = value if Fraction(value) <= share else math.nextafter(value, 0.0)

@@ -155,18 +155,18 @@ def _bracket(
         n = problem.n
         reached, table = problem.error(z), problem.table(z)
         value = outward(max(each[1] + each[0].gain_of_failing(wrong) for each in found), problem.rounding)
-        order = _places(intervals, free)
+        order = _free_places(intervals, free)
         more = {"uncertified": "free"} if everything is None and intervals.certified is not None else {}
         return WorstCase(
             name,
             value,
             n,
             np.where(table.gap_sum < 0, -1, 1).astype(np.int8),
-            lambda: (_spread(z, order, len(intervals), np.nan), table),
+            lambda: (_spread_over_bins(z, order, len(intervals), np.nan), table),
             everything,
             settings={**settings, **more},
             stakes=Chernoff(n),
-            correct=_spread(problem.c, order, len(intervals), 0),
+            correct=_spread_over_bins(problem.c, order, len(intervals), 0),
             reached=reached,
         )
 
@@ -175,14 +175,14 @@ def _bracket(
     return result(0, result(len(intervals) - len(kept)))
 
 
-def _places(intervals: Intervals, free: int) -> NDArray[np.intp]:
+def _free_places(intervals: Intervals, free: int) -> NDArray[np.intp]:
     if intervals.certified is None:
         return np.arange(len(intervals))
     kept, rest = np.flatnonzero(intervals.certified), np.flatnonzero(~intervals.certified)
     return np.append(kept, rest) if free else kept
 
 
-def _spread(values: NDArray[Any], order: NDArray[np.intp], n: int, rest: float) -> NDArray[Any]:
+def _spread_over_bins(values: NDArray[Any], order: NDArray[np.intp], n: int, rest: float) -> NDArray[Any]:
     whole = np.full(n, rest, values.dtype)
     whole[order] = values
     return whole

@@ -106,7 +106,7 @@ def compare(
     >>> exact.text, all(each.value <= exact.value for each in others)
     ('0.9001', True)
     """
-    found: list[ComparedMethod] = []
+    methods: list[ComparedMethod] = []
     for name, (is_exact, method) in METHODS.items():
         options: dict[str, Any] = {"edges": edges, "closed": closed}
         if method in (admm, dece_ascent):
@@ -119,5 +119,5 @@ def compare(
         seconds = time.perf_counter() - start
         value = float(result.value)
         text = result.text if is_exact else round_outward(value, "lower")
-        found.append(ComparedMethod(name, value, text, seconds, is_exact))
-    return tuple(found)
+        methods.append(ComparedMethod(name, value, text, seconds, is_exact))
+    return tuple(methods)

@@ -28,12 +28,12 @@ _CONSTRAINTS = {
 }
 
 
-def admm_convergence(found: Baseline, *, run: int | None = None, exact: WorstCase | None = None) -> Chart:
+def admm_convergence(baseline: Baseline, *, run: int | None = None, exact: WorstCase | None = None) -> Chart:
     """The parts of ADMM's Lagrangian over the steps, with the relaxed and the projected calibration error.
 
     Parameters
     ----------
-    found
+    baseline
         From ``certcal.lab.baselines.admm(..., track=True)``.
     run
         Which of its runs; the one with the largest value by default.
@@ -44,11 +44,11 @@ def admm_convergence(found: Baseline, *, run: int | None = None, exact: WorstCas
     --------
     >>> from certcal.lab.baselines import Baseline
     >>> curves = ["lagrangian", "relaxed", "projected", *_TERMS]
-    >>> found = Baseline("ADMM", 0.5, np.array([0.5]), (0.5,), {name: np.zeros((1, 3)) for name in curves})
-    >>> len(admm_convergence(found).panels)
+    >>> baseline = Baseline("ADMM", 0.5, np.array([0.5]), (0.5,), {name: np.zeros((1, 3)) for name in curves})
+    >>> len(admm_convergence(baseline).panels)
     7
     """
-    history = _history_of_run(found, run, ("lagrangian", "relaxed", "projected", *_TERMS))
+    history = _history_of_run(baseline, run, ("lagrangian", "relaxed", "projected", *_TERMS))
     steps = _steps_axis(len(history["lagrangian"]))
     relaxed = history["relaxed"]
     finite = relaxed[np.isfinite(relaxed)]
@@ -76,25 +76,25 @@ def admm_convergence(found: Baseline, *, run: int | None = None, exact: WorstCas
     return Chart("Convergence of ADMM", _finiteness_sentence(history), panels, f"Terms of the Lagrangian by step.{cut}")
 
 
-def admm_constraints(found: Baseline, *, run: int | None = None) -> Chart:
+def admm_constraints(baseline: Baseline, *, run: int | None = None) -> Chart:
     """How far ADMM's steps are from each constraint, in the 1-norm and the maximum norm.
 
     Parameters
     ----------
-    found, run
+    baseline, run
         As for :func:`admm_convergence`.
 
     Examples
     --------
     >>> from certcal.lab.baselines import Baseline
     >>> curves = [f"{name}_distance_{norm}" for name in _CONSTRAINTS for norm in ("sum", "max")]
-    >>> found = Baseline("ADMM", 0.5, np.array([0.5]), (0.5,), {name: np.zeros((1, 3)) for name in curves})
-    >>> len(admm_constraints(found).panels)
+    >>> baseline = Baseline("ADMM", 0.5, np.array([0.5]), (0.5,), {name: np.zeros((1, 3)) for name in curves})
+    >>> len(admm_constraints(baseline).panels)
     8
     """
     norms = {"sum": "1-norm", "max": "∞-norm"}
     wanted = {f"{name}_distance_{norm}": (name, norm) for name in _CONSTRAINTS for norm in norms}
-    history = _history_of_run(found, run, tuple(wanted))
+    history = _history_of_run(baseline, run, tuple(wanted))
     steps = _steps_axis(len(next(iter(history.values()))))
     panels = [
         _panel(steps, history[key], f"{_CONSTRAINTS[name]}, {norms[norm]}", low=0.0)
@@ -105,14 +105,14 @@ def admm_constraints(found: Baseline, *, run: int | None = None) -> Chart:
     return Chart("ADMM's distance from its constraints", _finiteness_sentence(history), panels, said)
 
 
-def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
+def admm_assignments(baseline: Baseline, *, run: int | None = None) -> Chart:
     """ADMM's assignments of the first samples to the bins, before, during and after the steps.
 
     Every sample has one bar per bin; lines separate samples. At the end each sample should have one bar of height 1.
 
     Parameters
     ----------
-    found, run
+    baseline, run
         As for :func:`admm_convergence`.
 
     Examples
@@ -123,9 +123,9 @@ def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
     >>> [panel.title for panel in chart.panels]
     ['step 0', 'step 9']
     """
-    history = _history_of_run(found, run, ("assignment",))
+    history = _history_of_run(baseline, run, ("assignment",))
     snapshots = history["assignment"]
-    steps = found.history["assignment_step"].tolist()
+    steps = baseline.history["assignment_step"].tolist()
     _, samples, bins = snapshots.shape
     marked = tuple(((sample + 0.5) * bins, str(sample)) for sample in range(samples))
     across = Axis(0.0, float(samples * bins), marked, f"assignment to each of the {bins} bins, sample by sample")
@@ -143,14 +143,14 @@ def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
     return Chart("ADMM's assignments", _finiteness_sentence(history), panels, said, size="wide")
 
 
-def _history_of_run(found: Baseline, run: int | None, names: tuple[str, ...]) -> dict[str, Any]:
-    missing = [name for name in names if name not in found.history]
+def _history_of_run(baseline: Baseline, run: int | None, names: tuple[str, ...]) -> dict[str, Any]:
+    missing = [name for name in names if name not in baseline.history]
     if missing:
-        raise InputError(f"found has no {missing[0]!r} in its history; pass a result of admm(..., track=True)")
-    chosen = int(np.argmax(found.runs)) if run is None else run
-    if not 0 <= chosen < len(found.runs):
-        raise InputError(f"run is {run}; choose one from 0 to {len(found.runs) - 1}")
-    return {name: found.history[name][chosen] for name in names}
+        raise InputError(f"baseline has no {missing[0]!r} in its history; pass a result of admm(..., track=True)")
+    chosen = int(np.argmax(baseline.runs)) if run is None else run
+    if not 0 <= chosen < len(baseline.runs):
+        raise InputError(f"run is {run}; choose one from 0 to {len(baseline.runs) - 1}")
+    return {name: baseline.history[name][chosen] for name in names}
 
 
 def _steps_axis(count: int) -> Axis:

@@ -212,20 +212,20 @@ def open_run_folder(
     path: Path, worker: StepWorker, inputs: Inputs, test: Inputs | None
 ) -> Generator[RunFolder, None, None]:
     """Lock a new folder, or that of the same run; another run's is refused."""
-    what = _description(worker, inputs, test)
+    what = _run_description(worker, inputs, test)
     _check_free(path)
     make_folder(path)
     with only_writer(path, "training in this folder"):
         remove_leftovers(path)
         before = _read_json(path / RECIPE) if (path / RECIPE).exists() else None
-        other = "nothing yet" if before is None else _difference(before, what)
+        other = "nothing yet" if before is None else _changed_setting(before, what)
         if before is None:
             _check_free(path)
         elif other is not None and not _has_no_progress(path):
             raise InputError(f"{path}: holds a training run with {other}; choose another folder, or pass what it had")
         if other is not None:
             write_durably(
-                path / RECIPE, _record_bytes({**what, "versions": _versions(device_name(str(worker.device)))})
+                path / RECIPE, _record_bytes({**what, "versions": _software_versions(device_name(str(worker.device)))})
             )
         yield RunFolder(path)
 
@@ -236,7 +236,7 @@ def _has_no_progress(path: Path) -> bool:
     return {entry.name for entry in path.iterdir()} <= {RECIPE, LOCK, LOG} and not (log.exists() and log.stat().st_size)
 
 
-def _description(worker: StepWorker, inputs: Inputs, test: Inputs | None) -> dict[str, Any]:
+def _run_description(worker: StepWorker, inputs: Inputs, test: Inputs | None) -> dict[str, Any]:
     network = worker.network.eval()
     return {
         "format": FORMAT,
@@ -254,7 +254,7 @@ def _description(worker: StepWorker, inputs: Inputs, test: Inputs | None) -> dic
     }
 
 
-def _versions(device: str) -> dict[str, str]:
+def _software_versions(device: str) -> dict[str, str]:
     named = {"certcal": version("certcal"), "torch": str(torch.__version__), "numpy": np.__version__}
     return {**named, "python": platform.python_version(), "device": device}
 
@@ -283,7 +283,7 @@ _WORDS = {
 }
 
 
-def _difference(before: Mapping[str, Any], what: Mapping[str, Any]) -> str | None:
+def _changed_setting(before: Mapping[str, Any], what: Mapping[str, Any]) -> str | None:
     """In what a run differs from the one before, in words; None where it is the same."""
     for key, value in what.items():
         found = before.get(key) if key != "recipe" else _with_defaults(before.get(key))

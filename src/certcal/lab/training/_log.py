@@ -60,7 +60,7 @@ def read_log(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """
     path = Path(folder) / LOG
     whole, _, _ = read_bytes(path, _LARGEST, "a log").rpartition(b"\n")
-    found: list[dict[str, Any]] = []
+    log: list[dict[str, Any]] = []
     for number, text in enumerate(whole.splitlines(), 1):
         try:
             line: Any = json.loads(text)
@@ -68,8 +68,8 @@ def read_log(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
             raise InputError(f"{path}, line {number}: is damaged ({reason(error)}); resume the training") from error
         if not isinstance(line, dict):
             raise InputError(f"{path}, line {number}: is no table; resume the training")
-        found.append(cast("dict[str, Any]", line))
-    return found
+        log.append(cast("dict[str, Any]", line))
+    return log
 
 
 def export_events(folder: str | os.PathLike[str], to: str | os.PathLike[str]) -> int:

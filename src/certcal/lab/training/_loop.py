@@ -355,13 +355,13 @@ def _evaluate(worker: StepWorker, data: Inputs, epoch: int) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for name, sigma in (("test", 0.0), ("test_noisy", recipe.sigma)):
         if name == "test" or sigma:
-            confidence, correct = _scores(worker, data, sigma, generator)
+            confidence, correct = _test_scores(worker, data, sigma, generator)
             numbers |= {f"{name}_accuracy": float(correct.mean())}
             numbers |= {f"{name}_ece": ece(confidence, correct, bins=recipe.bins)}
     return numbers
 
 
-def _scores(
+def _test_scores(
     worker: StepWorker, data: Inputs, sigma: float, generator: torch.Generator
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Confidence of the predicted class, and whether it is the true one."""

@@ -79,7 +79,7 @@ class PiecewiseTarget(Target):
         return list(self.network.parameters()) if isinstance(self.network, torch.nn.Module) else []
 
 
-def _put_back(pieces: BatchInPieces, values: Sequence[Tensor]) -> None:
+def _restore_values(pieces: BatchInPieces, values: Sequence[Tensor]) -> None:
     for buffer, value in zip(pieces.buffers, values, strict=True):
         buffer.detach().copy_(value)
 
@@ -96,7 +96,7 @@ class _GatheredPieces(torch.autograd.Function):
         start = [buffer + change for buffer, change in zip(before, earlier, strict=True)]
         changes = [torch.zeros_like(buffer) for buffer in before]
         for number in pieces.mine:
-            _put_back(pieces, start)
+            _restore_values(pieces, start)
             rows = pieces.rows[number]
             found.append(target.piece(number, inputs[rows]))
             share = (rows.stop - rows.start) / inputs.shape[0]
@@ -105,7 +105,7 @@ class _GatheredPieces(torch.autograd.Function):
                     change.add_((buffer - begun) * share)
                 elif number == 0:
                     change.add_(buffer - begun)
-        _put_back(pieces, before)
+        _restore_values(pieces, before)
         if getattr(target.network, "training", True):
             pieces.changes = [one + more for one, more in zip(earlier, pieces.total(changes), strict=True)]
         return pieces.gather(found, axis=1)
@@ -134,6 +134,6 @@ class _GatheredPieces(torch.autograd.Function):
             along += got[: len(got) - len(weights)]
             for slope, each in zip(slopes, got[len(got) - len(weights) :], strict=True):
                 slope.add_(each)
-            _put_back(pieces, start)
+            _restore_values(pieces, start)
         slopes = pieces.total(slopes) if slopes else []
         return (None, pieces.gather(along) if moves else None, *slopes)

@@ -128,7 +128,7 @@ class Recipe:
         for name in ("rho", "rho_growth", "assignment_rate"):
             if getattr(self, name) is not None:
                 changed[name] = real_number(getattr(self, name), 0.0, math.inf, name)
-        changed["box"] = _box(self.box)
+        changed["box"] = _recipe_box(self.box)
         changed["milestones"] = _milestones(self.milestones)
         changed["own"] = _check_constants(method.name, self.own)
         for name, value in changed.items():
@@ -309,7 +309,7 @@ def float_or_nan(value: Any) -> float:
         return math.nan
 
 
-def _box(value: Any) -> tuple[float, float] | None:
+def _recipe_box(value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
     try:

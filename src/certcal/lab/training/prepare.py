@@ -90,7 +90,7 @@ def add_judge_and_soft_labels(worker: StepWorker, network: nn.Module, judge: Sta
             why = f"it is not for {worker.recipe.method} training"
             raise InputError(why, argument=name, remedy="leave it out, or take another method")
     if soft is not None:
-        worker = replace(worker, soft=_soft_labels(soft, worker))
+        worker = replace(worker, soft=_labels_as_float32(soft, worker))
     if judge is None:
         return worker
     name = type(judge).__name__
@@ -159,7 +159,7 @@ def soft_labels(
     return (votes / count).astype(np.float32)
 
 
-def _soft_labels(soft: Any, worker: StepWorker) -> Tensor:
+def _labels_as_float32(soft: Any, worker: StepWorker) -> Tensor:
     """Probabilities of every training sample, as float32."""
     rows = probability_matrix(soft, "soft").astype(np.float32)
     expected = worker.labels.numel(), _count_outputs(worker)

@@ -156,13 +156,13 @@ class StepWorker:
     def work(self, place: Place, cut: Sequence[Numbered]) -> list[PieceResult]:
         """Results of some pieces, one after the other, each from the same buffers."""
         start = [buffer.clone() for buffer in self.buffers]
-        found: list[PieceResult] = []
+        results: list[PieceResult] = []
         for numbered in cut:
             judged, numbers = self.piece(place, numbered)
             gradients = self.gradients(judged, place.scale)
-            found.append(PieceResult(numbers, gradients, [buffer.clone() for buffer in self.buffers]))
+            results.append(PieceResult(numbers, gradients, [buffer.clone() for buffer in self.buffers]))
             restore(self.buffers, start)
-        return found
+        return results
 
     def step_together(self, place: Place, batch: Tensor, mine: Sequence[int], total: Sum) -> StepResult:
         """Result of a batch whose samples are looked at together, with some of its pieces worked on here."""
@@ -184,7 +184,9 @@ class StepWorker:
         judged = self.loss(parts_of(recipe), now, inputs, labels, generator, first, base)
         gradients = self.gradients(judged, place.scale)
         buffers = [before + change for before, change in zip(self.buffers, pieces.changes, strict=True)]
-        return self.combine_pieces([PieceResult(_told(judged, labels), gradients, buffers)], [1.0], place.scale)
+        return self.combine_pieces(
+            [PieceResult(_loss_and_hits(judged, labels), gradients, buffers)], [1.0], place.scale
+        )
 
     def piece(self, place: Place, numbered: Numbered) -> tuple[Judged, Tensor]:
         """The loss of a piece, and as numbers that loss and how many are right."""
@@ -198,7 +200,7 @@ class StepWorker:
                 parts, inner_search=replace(cast("Any", parts.inner_search), soft=self.soft[index].to(self.device))
             )
         judged = self.loss(parts, now, inputs, labels, generator, seed_of("network", *counters))
-        return judged, _told(judged, labels)
+        return judged, _loss_and_hits(judged, labels)
 
     def samples(self, index: Tensor, step: int | None) -> tuple[Tensor, Tensor]:
         """Some samples with their labels, where the network is; augmented as in a step of training, if one is given."""
@@ -271,13 +273,13 @@ class StepWorker:
 
     def _run_adversary(self, adversary: Adversary, target: Target, inputs: Tensor, labels: Tensor, ball: Ball) -> Found:
         """Run the adversary; the result of one of your own is checked."""
-        found = adversary(target, inputs, labels, ball, keep="last")
+        result = adversary(target, inputs, labels, ball, keep="last")
         if self.recipe.adversary is None or isinstance(self.recipe.adversary, str):
-            return found
+            return result
         name = type(adversary).__name__
-        if not isinstance(found, Found):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError(f"{name} returned a {type(found).__name__}; return certcal.attacks.Found(inputs)")
-        return replace(found, inputs=ball.check_moved(name, inputs, found.inputs))
+        if not isinstance(result, Found):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"{name} returned a {type(result).__name__}; return certcal.attacks.Found(inputs)")
+        return replace(result, inputs=ball.check_moved(name, inputs, result.inputs))
 
     def combine_pieces(
         self, pieces: Sequence[PieceResult], shares: Sequence[float], scale: float, total: Sum = list
@@ -315,7 +317,7 @@ class StepWorker:
         return StepResult(loss, round(correct), bool(finite), gradients, buffers)
 
 
-def _told(judged: Judged, labels: Tensor) -> Tensor:
+def _loss_and_hits(judged: Judged, labels: Tensor) -> Tensor:
     """The loss and how many are right (2,)."""
     correct = (judged.log_probabilities.detach().argmax(1) == labels).sum()
     return torch.stack([judged.loss.detach().float(), correct.float()])

@@ -190,6 +190,6 @@ def normalisation(
 ) -> tuple[list[float], list[float]]:
     """As given; else the usual one of the data set for colour images, and none for others."""
     default_mean, default_std = usual if channels == 3 else ((0.0,), (1.0,))
-    found = listed(default_mean if mean is None else mean), listed(default_std if std is None else std)
-    check_channels(channels, mean=found[0], std=found[1])
-    return found
+    result = listed(default_mean if mean is None else mean), listed(default_std if std is None else std)
+    check_channels(channels, mean=result[0], std=result[1])
+    return result
