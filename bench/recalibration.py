@@ -34,6 +34,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 OURS, NONE = "certcal (auto)", "no map"
 LEAST = float(np.finfo(np.float64).eps)  # a probability of 0 counts as this, as in scikit-learn's log_loss
 LEVEL = 0.05
+SAME = 1e-5  # of two mean log losses
 FEWEST = 12  # data sets, for a verdict
 
 
@@ -204,8 +205,10 @@ def brier(p: Floats, y: NDArray[np.int64]) -> float:
 def worse(difference: Floats) -> float:
     from scipy.special import ndtr
 
+    if difference.mean() < SAME:
+        return 1.0
     spread = float(difference.std(ddof=1)) / np.sqrt(difference.size)
-    return float(ndtr(-difference.mean() / spread)) if spread > 0 else 0.5 if difference.mean() <= 0 else 0.0
+    return float(ndtr(-difference.mean() / spread)) if spread > 0 else 0.0
 
 
 def judge(scores: Scores, size: int, cross_fitted: bool, method: Method, answer: Callable[[], Floats]) -> Outcome:
@@ -271,7 +274,7 @@ def ranks(outcomes: list[Outcome], measure: str) -> dict[str, float]:
         cells.setdefault((each.task, each.model, each.size), []).append(each)
     found: dict[str, list[float]] = {}
     for cell in cells.values():
-        for each, rank in zip(cell, rankdata([round(getattr(e, measure), 9) for e in cell]), strict=True):
+        for each, rank in zip(cell, rankdata([round(getattr(e, measure), 6) for e in cell]), strict=True):
             found.setdefault(each.method, []).append(float(rank))
     return {name: float(np.mean(values)) for name, values in found.items()}
 

@@ -1467,6 +1467,20 @@ MUTATIONS = (
         "tests/calibrators/test_choice.py::test_every_row_is_judged_by_a_map_that_was_chosen_and_fitted_without_it",
     ),
     mutation(
+        "choice: a map is taken whatever its evidence",
+        "calibrators/_choice.py",
+        "LIKELIER = 100",
+        "LIKELIER = 1",
+        "tests/calibrators/test_choice.py::test_of_few_calibrated_samples_almost_none_gets_a_map",
+    ),
+    mutation(
+        "choice: scores of few samples are not believed",
+        "calibrators/_choice.py",
+        "_AGREEING, _SPREAD = 1000, 40, 100",
+        "_AGREEING, _SPREAD = 1000, 0, 100",
+        "tests/calibrators/test_choice.py::test_few_samples_without_an_error_do_not_make_every_score_certain",
+    ),
+    mutation(
         "Venn-Abers: the new sample counts half",
         "_kernels/venn_abers.py",
         "out[i] = (y[b] + outcome - y[a]) / (x[b] + 1 - x[a])",

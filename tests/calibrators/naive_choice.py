@@ -20,7 +20,10 @@ def losses_of_scores(predictions, methods, seed):
         for fold in set(folds.tolist()):
             fit, rest = folds != fold, folds == fold
             made = IsotonicCalibration(smoothing=1.0) if method == "isotonic" else named_calibrator(method, "score")
-            p = made.fit(z[fit], y[fit], w[fit]).transform(z[rest])
+            added = w[fit] * 40 / w[fit].sum() if w.sum() < 1000 else np.zeros(fit.sum())
+            agree = np.where(y[fit] == 1, z[fit], 1 - z[fit])
+            weight = np.concatenate([w[fit] + added * agree, added * (1 - agree)])
+            p = made.fit(np.tile(z[fit], 2), np.concatenate([y[fit], 1 - y[fit]]), weight).transform(z[rest])
             loss[rest] = [-np.log(each if outcome else 1 - each) for each, outcome in zip(p, y[rest], strict=True)]
         rows[method] = loss
     found = {}

@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 
 from certcal import Predictions, recalibrate
 from certcal.calibrators import MapChoice, choose, cross_fit, fit_predictions, mapped
-from certcal.calibrators._choice import OF_CLASSES, OF_SCORES, fold_of_rows
+from certcal.calibrators._choice import OF_CLASSES, OF_SCORES, fit_chosen, fold_of_rows
 from tests.calibrators import naive_choice as naive
 
 
@@ -78,7 +78,7 @@ def test_of_classes_the_structured_and_plain_maps_are_compared_and_large_matrice
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (Predictions.from_scores(np.linspace(0.1, 0.9, 60), np.arange(60) > 56), "3 of one outcome is too little"),
+        (Predictions.from_scores(np.linspace(0.1, 0.9, 60), np.arange(60) > 58), "1 of one outcome is too little"),
         (Predictions.from_scores([0.2, 0.3, 0.6], [0, 1, 1]), "3 samples is too little to choose one"),
         (Predictions.from_scores([0.5] * 60, np.zeros(60)), "0 of one outcome"),
     ],
@@ -168,3 +168,62 @@ def test_votes_of_a_forest_have_a_finite_log_loss_after_every_map_and_none():
     shares = np.stack([rng.multinomial(10, row) for row in votes]) / 10
     labels = (votes.cumsum(axis=1) < rng.random(800)[:, None]).sum(axis=1).clip(0, 2)
     assert all(np.isfinite(each.nll) for each in choose(Predictions.from_probabilities(shares, labels)).tried)
+
+
+def true_loss(found, given_z, slope):
+    """How much the log loss of new samples exceeds that of no map, for outcomes of a known slope."""
+    z = np.linspace(0.002, 0.998, 400)
+    x = np.log(z) - np.log1p(-z)
+    p, q = expit(slope * x), found.calibrator.transform(z)
+    mass = np.histogram(given_z, bins=np.linspace(0, 1, 401))[0]
+    return np.average(p * np.log(z / q) + (1 - p) * np.log((1 - z) / (1 - q)), weights=mass)
+
+
+@pytest.mark.parametrize("n", [40, 150])
+def test_of_few_calibrated_samples_almost_none_gets_a_map(n):
+    """In half of these draws some map has a lower cross-fitted log loss than no map, by chance."""
+    assert sum(choose(scores(seed, n, slope=1)).method != "none" for seed in range(24)) <= 1
+
+
+def test_forty_samples_of_overconfident_scores_get_a_map_that_helps():
+    found = [(given := scores(seed, 40, slope=0.15), choose(given)) for seed in range(8)]
+    losses = [true_loss(each, given.confidence, 0.15) for given, each in found]
+    assert sum(each.method != "none" for _, each in found) >= 6
+    assert max(losses) < 0.02
+    assert np.mean(losses) < -0.1
+
+
+@pytest.mark.parametrize("kind", ["score", "classes"])
+def test_few_samples_without_an_error_do_not_make_every_score_certain(kind):
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 2, 40)
+    if kind == "score":
+        found = choose(Predictions.from_scores(expit(x), x > 0)).calibrator.transform(expit([-2.0, 2.0]))
+        confident = max(1 - found[0], found[1])
+    else:
+        given = np.stack([x, -x, np.zeros(40) - 3], axis=1)
+        found = choose(Predictions.from_logits(given, given.argmax(axis=1)))
+        confident = found.calibrator.predict_proba([[2.0, -2.0, -3.0]]).max()
+    assert confident < 0.995
+
+
+def test_samples_that_agree_with_the_scores_leave_no_trace_where_samples_are_many():
+    given = scores(0, 1000)
+    assert fit_chosen(given, "platt").to_dict() == fit_predictions(given, "platt").to_dict()
+    few = given.select(np.arange(999))
+    slope = [made.slope_ for made in (fit_predictions(few, "platt"), fit_chosen(few, "platt"))]
+    assert slope[0] < slope[1] < slope[0] + 0.05
+    made = fit_chosen(few.select(np.arange(40)), "platt", believed=False)
+    assert made.to_dict() == fit_predictions(few.select(np.arange(40)), "platt").to_dict()
+
+
+def test_no_map_keeps_zeros_and_ones_that_no_sample_contradicts():
+    z = np.tile([0.0, 0.3, 1.0], 40)
+    rng = np.random.default_rng(0)
+    y = np.where(z == 0.3, rng.random(120) < 0.3, z == 1)
+    found = choose(Predictions.from_scores(z, y))
+    assert found.method == "none"
+    np.testing.assert_allclose(found.calibrator.transform([0, 0.3, 1]), [0, 0.3, 1], atol=2.0**-24)
+    y[0] = 1
+    made = fit_predictions(Predictions.from_scores(z, y), "none")
+    np.testing.assert_allclose(made.transform([0, 0.3, 1]), [0.15, 0.3, 0.85])

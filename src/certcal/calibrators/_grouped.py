@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal.calibrators._base import Calibrator
-from certcal.calibrators._choice import fold_of_rows
+from certcal.calibrators._choice import fit_chosen, fold_of_rows
 from certcal.calibrators._formulas import ByGroup, ScoreFormula
 from certcal.calibrators._inputs import MapInput
 from certcal.calibrators._logistic import inside, sigmoid
-from certcal.calibrators._predictions import fit_predictions
 from certcal.calibrators._real_scores import RealScores
 from certcal.calibrators.scores import LEAST, Floats
 from certcal.data.grouping import GroupColumn, GroupRule
@@ -186,7 +185,9 @@ class GroupedMap(Calibrator):
         self.set_fitted(common, found)
 
 
-def fit_by_group(given: MapInput, rules: Sequence[GroupRule], common: Any, seed: int) -> GroupedMap:
+def fit_by_group(
+    given: MapInput, rules: Sequence[GroupRule], common: Any, seed: int, *, believed: bool = False
+) -> GroupedMap:
     """Corrections of a common map in as many groups as there are.
 
     Parameters
@@ -199,6 +200,8 @@ def fit_by_group(given: MapInput, rules: Sequence[GroupRule], common: Any, seed:
         A map that was fitted to the same samples; without a fold, one of the same kind.
     seed
         Of the folds that choose how far groups may move.
+    believed
+        Whether the map was fitted as :func:`choose` fits it.
     """
     predictions: Predictions = given.predictions
     if given.codes is None or len(predictions) < 2:
@@ -209,7 +212,7 @@ def fit_by_group(given: MapInput, rules: Sequence[GroupRule], common: Any, seed:
     held_out = [folds == fold for fold in np.unique(folds)]
     held_out = [test for test in held_out if w[test].any() and w[~test].any()]
     odds = _log_odds(given.apply(common))
-    each = [_log_odds(given.apply(_fit_alike(common, given.select(~test)))) for test in held_out]
+    each = [_log_odds(given.apply(_fit_alike(common, given.select(~test), believed))) for test in held_out]
     made: list[Correction] = []
     for rule, codes in zip(rules, given.codes, strict=True):
         move = _best_move(each, held_out, y, w, codes)
@@ -222,11 +225,11 @@ def fit_by_group(given: MapInput, rules: Sequence[GroupRule], common: Any, seed:
     return GroupedMap().set_fitted(common, made)
 
 
-def _fit_alike(common: Any, given: MapInput) -> Any:
+def _fit_alike(common: Any, given: MapInput, believed: bool) -> Any:
     """A map of the same kind, fitted to other samples."""
     samples: Predictions = given.predictions
     if given.real is None:
-        return fit_predictions(samples, common)
+        return fit_chosen(samples, common, believed=believed)
     return common.alike().fit(given.real, samples.correct, samples.sample_weight)
 
 

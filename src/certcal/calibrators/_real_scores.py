@@ -77,7 +77,7 @@ class RealScores(Calibrator):
         if float(np.dot(w * given.correct, x - np.average(x, weights=w))) < 0:
             self.scale_ = -self.scale_
             given = Predictions.from_scores(self._squashed(x), y, sample_weight)
-        found = choose(given) if self.calibrator == "auto" else None
+        found = choose(given, believed=False) if self.calibrator == "auto" else None
         self.choice_ = None if found is None else _among_maps(found)
         if found is not None and found.method != "none":
             self.map_ = found.calibrator

@@ -10,35 +10,37 @@ from numpy.typing import NDArray
 
 from certcal.calibrators._base import OutcomeMap
 from certcal.calibrators._formulas import SCORE, ClassFormula, ScoreFormula
-from certcal.calibrators._logistic import NEAREST, LogisticMap, inside
+from certcal.calibrators._logistic import NEAREST, LogisticMap, resolution
 from certcal.calibrators.scores import LEAST, Floats, ScoreMap, as_probabilities, class_count
 
 
 class Unchanged(LogisticMap, OutcomeMap):
-    """g(z) = z, but that 0 and 1 are pulled in, so that no log loss is infinite.
+    """g(z) = z, but for scores nearer to 0 and 1 than 2^-24, or than half a vote where a sample contradicts a 0 or 1.
 
     Attributes
     ----------
     nearest_
-        As for :class:`PlattScaling`; where the fit has no scores of 0 or 1 only those are moved, and by next to
-        nothing.
+        2^-24; as for :class:`PlattScaling` where a sample has a score of 0 and outcome 1, or of 1 and outcome 0.
 
     Examples
     --------
-    >>> Unchanged().fit([0, 0.25, 0.75, 1], [0, 0, 1, 1]).transform([0, 0.5, 1]).tolist()
+    >>> Unchanged().fit([0, 0.25, 0.75, 1], [1, 0, 1, 1]).transform([0, 0.5, 1]).tolist()
     [0.125, 0.5, 0.875]
+    >>> Unchanged().fit([0, 0.25, 0.75, 1], [0, 0, 1, 1]).transform([0, 0.5, 1]).round(6).tolist()
+    [0.0, 0.5, 1.0]
     """
 
     _limits: ClassVar = {}
 
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
-        self._pull_in(z)
+        wrong = np.where(c == 1, z < NEAREST, z > 1 - NEAREST)
+        self.nearest_ = resolution(z) if (wrong if w is None else wrong[w > 0]).any() else NEAREST
 
     def _apply(self, values: Floats) -> Floats:
-        return inside(values) if self.nearest_ == NEAREST else np.clip(values, self.nearest_, 1 - self.nearest_)
+        return np.clip(values, self.nearest_, 1 - self.nearest_)
 
     def _formula(self) -> ScoreFormula:
-        ends = (LEAST, 1 - 2.0**-53) if self.nearest_ == NEAREST else (self.nearest_, 1 - self.nearest_)
+        ends = self.nearest_, 1 - self.nearest_
         return ScoreFormula(SCORE.clip(*ends), f"the score, at least {ends[0]:g} away from 0 and 1")
 
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
@@ -49,7 +51,10 @@ class Unchanged(LogisticMap, OutcomeMap):
 
 
 class UnchangedScores(ScoreMap):
-    """The given probabilities, or the softmax of the given logits; 0 is raised as by :class:`TemperatureScaling`.
+    """The given probabilities, or the softmax of the given logits.
+
+    A probability of 0 counts as at most 2^-24 or, where it is that of a sample's class, as for
+    :class:`TemperatureScaling`.
 
     Parameters
     ----------
@@ -68,7 +73,9 @@ class UnchangedScores(ScoreMap):
         self.inputs = inputs
 
     def _fit(self, x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> None:
-        pass
+        own = x[np.arange(y.size), y]
+        if self.inputs == "logits" or (own if w is None else own[w > 0]).all():
+            self.floor_ = min(self.floor_, NEAREST)
 
     def _probabilities(self, x: NDArray[Any]) -> Floats:
         p = as_probabilities(x, self.inputs)[0]

@@ -413,7 +413,7 @@ def recalibrate(
     method
         Calibrator: isotonic, temperature or beta for certified samples; for predictions also none, platt, quadratic,
         spline, venn-abers, histogram or equal-mass of one confidence, and vector, svs, sms or matrix of all classes.
-        Default: auto, the best by cross-fitted log loss if it beats no map by more than one standard error, else none;
+        Default: auto, the best by cross-fitted log loss if outcomes are 100 times as likely with it, else none;
         isotonic for certified samples.
 
         Or a calibrator of one's own, of which a copy is fitted: see
@@ -560,7 +560,8 @@ class _Fitting:
         common, choice = self.common(given)
         if self.rules is None:
             return common, choice
-        return fit_by_group(given, self.rules, common, self.settings.seed), choice
+        believed = choice is not None and given.real is None
+        return fit_by_group(given, self.rules, common, self.settings.seed, believed=believed), choice
 
 
 def _of_predictions(
