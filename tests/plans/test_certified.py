@@ -26,8 +26,8 @@ OURS = [name for name in plan_names() if name.startswith("cc-")]
 _SETS = {f"sets.{k}.{part}.name": value for k in (0, 1) for part, value in (("data", "digits"), ("network", "mlp"))}
 _DIGITS = {"data.name": "digits", "network.name": "mlp", "recipe.scratch.set.batch": 32, "sample.every": 1}
 TINY: Mapping[str, dict[str, Any]] = {
-    "certified": _DIGITS,
-    "search": {**_DIGITS, "radii": [0.05, 3.0]},
+    "certified": {**_DIGITS, "data.train": 250},
+    "search": {**_DIGITS, "data.train": 250, "radii": [0.05, 3.0]},
     "attacks": _SETS,
     "worked": {},
 }
@@ -178,9 +178,10 @@ def test_published_checkpoints_are_sampled_and_fine_tuned_instead_of_training(tm
     weights.parent.mkdir(parents=True)
     torch.save({"state_dict": by_name("resnet20-cifar", (1, 8, 8), 10).state_dict()}, weights)
     first = {"sigma": 0.25, "epsilon": 1.0, "radii": [0.05], "checkpoint": str(weights.relative_to(folder))}
-    changes: dict[str, Any] = {**_DIGITS, "network.name": "resnet20-cifar", "radii": [0.05], "data.train": 64}
+    changes: dict[str, Any] = {**_DIGITS, "network.name": "resnet20-cifar", "radii": [0.05], "data.train": 16}
     changes["baselines"] = [first, {**first, "checkpoint": "missing.pth.tar"}]
-    changes |= {"sample.n": 100, "sample.images": 2, "methods": [{"row": "Brier-ACT", "method": "brier-act"}]}
+    changes |= {"sample.n": 20, "sample.n0": 10, "sample.images": 2}
+    changes["methods"] = [{"row": "Brier-ACT", "method": "brier-act"}]
     found = certcal.reproduce(
         "cc-table2",
         changes=changes,
