@@ -30,7 +30,7 @@ from certcal.verification import InputBox
 from certcal.worst_case import calibration_error
 
 EPSILONS = (0.01, 0.02, 0.05, 0.1)
-SAMPLES, BUDGET, DEPTH = 500, 30, 4
+SAMPLES, EFFORT, DEPTH = 500, 30, 4
 # What a customer can do about next month's score: pay a little more or less, and let the bill run up or down.
 BILLS = [f"{month}_bill" for month in ("apr", "may", "jun", "jul", "aug", "sep")]
 PAYMENTS = [name.replace("bill", "pay") for name in BILLS]
@@ -78,7 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--credit", type=Path, required=True, help="credit.csv.gz")
     parser.add_argument("--samples", type=int, default=SAMPLES, help="customers that are verified")
-    parser.add_argument("--budget", type=int, default=BUDGET)
+    parser.add_argument("--effort", type=int, default=EFFORT)
     parser.add_argument("--trees", type=int, nargs="*", default=[100, 1000])
     asked = parser.parse_args()
     names, x, y = read(asked.credit)
@@ -92,12 +92,12 @@ def main() -> None:
             fitted = model(library, trees).fit(x[train], y[train])
             clean = ece(fitted.predict_proba(x[test])[:, 1], y[test])
             begun = time.perf_counter()
-            v = certcal.verify(fitted, data, MONEY, epsilon=EPSILONS, budget=asked.budget)
+            v = certcal.verify(fitted, data, MONEY, epsilon=EPSILONS, effort=asked.effort)
             spent = time.perf_counter() - begun
             rows = line(v, spent)
             page += [[f"{library}, {trees:,}", *row] for row in rows]
             begun = time.perf_counter()
-            one = certcal.verify(fitted, data, CUSTOMER, budget=asked.budget)
+            one = certcal.verify(fitted, data, CUSTOMER, effort=asked.effort)
             r = certcal.recalibrate(one)
             found = [f"{worst(samples):.4f}" for samples in (r.before, r.after)]
             made.append(
