@@ -52,19 +52,21 @@ def read(name: str, places: Places, train: int) -> Images4:
     if name == "mnist":
         images = _mnist(places, train)
         other = _shrunk(_fashion(places).test.inputs[:OTHERS], 4)
-        return _made(*(_shrunk(x, 4) if x.ndim == 4 else x for x in images), other)
+        return _made(images, other, 4)
     if name == "fashion-mnist":
         split = _fashion(places)
         images = (split.train.inputs[:train], split.train.labels[:train], split.test.inputs, split.test.labels)
         other = _shrunk(_mnist(places, 1)[2][:OTHERS], 2)
-        return _made(*(_shrunk(x, 2) if x.ndim == 4 else x for x in images), other)
+        return _made(images, other, 2)
     images = _cifar(places, train)
     framed = np.pad(_fashion(places).test.inputs[:OTHERS], ((0, 0), (0, 0), (2, 2), (2, 2)))
     other = np.repeat(_shrunk(framed, 2), 3, axis=1)
-    return _made(*(_shrunk(x, 2) if x.ndim == 4 else x for x in images), other)
+    return _made(images, other, 2)
 
 
-def _made(train: Any, train_labels: Any, test: Any, test_labels: Any, other: Any) -> Images4:
+def _made(images: tuple[Any, Any, Any, Any], other: Any, side: int) -> Images4:
+    train, train_labels, test, test_labels = images
+    train, test = (each if side == 1 else _shrunk(each, side) for each in (train, test))
     mean, std = (tuple(np.round(each, 4).tolist()) for each in (train.mean((0, 2, 3)), train.std((0, 2, 3))))
     return Images4(train, np.array(train_labels, np.int64), test, np.array(test_labels, np.int64), other, mean, std)
 
@@ -120,4 +122,4 @@ def _digits() -> Images4:
     images = (found.images[:, None] / 16).astype(np.float32)
     rng = np.random.default_rng(0)
     other = rng.permuted(images.reshape(len(images), -1), axis=1).reshape(images.shape)  # the same pixels, shuffled
-    return _made(images[:800], found.target[:800], images[800:], found.target[800:], other[800:])
+    return _made((images[:800], found.target[:800], images[800:], found.target[800:]), other[800:], 1)

@@ -118,7 +118,7 @@ class Training:
             mean=images.mean,
             std=images.std,
             seed=job.seed,
-        ).to(memory_format=torch.channels_last)
+        ).to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  # torch does not declare it
         found: dict[str, Any] = {
             "params": sum(weights.numel() for weights in network.parameters()),
             "multiply_adds": multiply_adds(network, images.test[:1]),

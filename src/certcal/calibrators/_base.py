@@ -12,6 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -115,16 +116,16 @@ class Calibrator(ABC):
 
     def __sklearn_tags__(self) -> Any:
         """A map of confidences is a regression of outcomes on one column; a map of scores is a classifier."""
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags, TransformerTags
+        tags = import_module("sklearn.utils")
 
         scores = hasattr(self, "predict_proba")
-        return Tags(
+        return tags.Tags(
             estimator_type="classifier" if scores else "regressor",
-            target_tags=TargetTags(required=True),
-            transformer_tags=TransformerTags(),
-            classifier_tags=ClassifierTags() if scores else None,
-            regressor_tags=None if scores else RegressorTags(),
-            input_tags=InputTags(one_d_array=not scores, two_d_array=scores),
+            target_tags=tags.TargetTags(required=True),
+            transformer_tags=tags.TransformerTags(),
+            classifier_tags=tags.ClassifierTags() if scores else None,
+            regressor_tags=None if scores else tags.RegressorTags(),
+            input_tags=tags.InputTags(one_d_array=not scores, two_d_array=scores),
         )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,5 +1,6 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportUntypedBaseClass=false, reportMissingTypeArgument=false
+# pyright: reportMissingTypeStubs=false
 # scikit-learn has no annotations.
 """scikit-learn: a classifier joined with a calibrator, and metrics of certcal as scorers and losses.
 
