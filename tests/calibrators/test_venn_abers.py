@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal import InputError, measure, recalibrate
+from certcal import InputError, Predictions, measure, recalibrate
 from certcal.calibrators import Calibrator, VennAbers
 from tests.calibrators import naive_maps as naive
 
@@ -83,3 +83,30 @@ def test_an_applied_map_has_both_probabilities_beside_the_score(tmp_path):
         assert (done.table["score_calibrated"] <= high).all()
     path = found.apply(table, everything=True).save(tmp_path / "after.csv")
     assert measure(path).n == 300
+    points = {"score": (500 * z).tolist(), "outcome": table["outcome"]}
+    real = recalibrate(points, method="venn-abers", real_scores=True)
+    done = real.apply({"score": points["score"]}).table
+    assert (done["score_p0"] <= done["score_calibrated"]).all()
+    assert (done["score_calibrated"] <= done["score_p1"]).all()
+    assert np.mean(done["score_p1"] - done["score_p0"]) < 0.1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_recalibration_shows_the_interval_and_says_what_is_proved_about_its_ends(weighted):
+    rng = np.random.default_rng(3)
+    z = rng.random(400)
+    w = rng.integers(1, 4, 400).astype(float) if weighted else None
+    found = recalibrate(Predictions.from_scores(z, rng.random(400) < z**2, w), method="venn-abers")
+    pair = found.two_probabilities
+    low, high = found.map.probabilities(z)
+    assert (pair.mean_width, pair.largest_width) == pytest.approx(((high - low).mean(), (high - low).max()))
+    low, high = found.map.probabilities(pair.score)
+    assert (pair.p0, pair.p1, len(pair.score)) == (tuple(low), tuple(high), 11)
+    assert found.to_dict()["two_probabilities"] == pair.to_dict()
+    proved = "the one of p0 and p1 that belongs to its outcome is calibrated: E[y | p_y] = p_y"
+    assert (proved in pair.claim) == (not weighted)
+    assert f"{pair.mean_width:.4f} apart on average" in " ".join(each.text for each in found.answer)
+    for page in (str(found), found.report().to_html()):
+        assert "Two probabilities" in page
+        assert ("E[y | p_y] = p_y" in page) == (not weighted)
+    assert recalibrate(z.round() > 0, z, method="platt").two_probabilities is None

@@ -32,7 +32,7 @@ from certcal.calibrators._samples import CertifiedSamples, split_positions
 from certcal.calibrators._spline import QuadraticScaling, SplineScaling
 from certcal.calibrators._temperature import TemperatureScaling, fit_temperature
 from certcal.calibrators._unchanged import Unchanged, UnchangedScores
-from certcal.calibrators._venn_abers import VennAbers
+from certcal.calibrators._venn_abers import TwoProbabilities, VennAbers
 from certcal.calibrators.scores import ScoreMap
 
 __all__ = [
@@ -79,6 +79,7 @@ __all__ = [
     "TemperatureScaling",
     "TopLabel",
     "TriedMap",
+    "TwoProbabilities",
     "Unchanged",
     "UnchangedScores",
     "VectorScaling",

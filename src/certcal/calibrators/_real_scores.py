@@ -72,11 +72,11 @@ class RealScores(Calibrator):
         x = real_numbers(scores, "scores")
         self.centre_ = float(np.median(x)) if x.size else 0.0
         self.scale_ = float(np.std(x)) or 1.0
-        given = Predictions.from_scores(self._squashed(x), y, sample_weight)
+        given = Predictions.from_scores(self.squashed(x), y, sample_weight)
         w = np.ones(x.size) if given.sample_weight is None else given.sample_weight
         if float(np.dot(w * given.correct, x - np.average(x, weights=w))) < 0:
             self.scale_ = -self.scale_
-            given = Predictions.from_scores(self._squashed(x), y, sample_weight)
+            given = Predictions.from_scores(self.squashed(x), y, sample_weight)
         found = choose(given, believed=False) if self.calibrator == "auto" else None
         self.choice_ = None if found is None else _among_maps(found)
         if found is not None and found.method != "none":
@@ -89,7 +89,8 @@ class RealScores(Calibrator):
         """One that is not fitted, with a map of the same kind as the one that was chosen."""
         return RealScores(self.map_.unfitted())
 
-    def _squashed(self, x: Floats) -> Floats:
+    def squashed(self, x: Floats) -> Floats:
+        """Scores between 0 and 1, as the map takes them."""
         from scipy.special import expit
 
         return np.asarray(expit((x - self.centre_) / self.scale_), np.float64)
@@ -104,7 +105,7 @@ class RealScores(Calibrator):
         """
         self._require_fitted()
         found: Any = self.map_
-        return found.transform(self._squashed(real_numbers(scores, "scores")))
+        return found.transform(self.squashed(real_numbers(scores, "scores")))
 
     predict = transform
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, confidences
+from certcal._base.json import PlainValues
 from certcal.calibrators._base import OutcomeMap, numbers
 from certcal.calibrators._formulas import ScoreFormula, constant, steps
 from certcal.calibrators.scores import Floats
@@ -114,3 +116,42 @@ class VennAbers(OutcomeMap):
             setattr(self, f"{value}_", y)
         if self.high_[0] == 0 or self.low_[-1] == 1:
             raise InputError("low or high is damaged; expected low below 1 and high above 0")
+
+
+@dataclass(frozen=True, eq=False)
+class TwoProbabilities(PlainValues):
+    """Both probabilities of a :class:`VennAbers` map, at deciles of scores, and how far apart they are."""
+
+    score: tuple[float, ...]
+    p0: tuple[float, ...]
+    p1: tuple[float, ...]
+    value: tuple[float, ...]
+    """The one number between them."""
+    mean_width: float
+    """Of the intervals of all scores."""
+    largest_width: float
+    claim: str
+    """What is proved about them."""
+
+    @staticmethod
+    def of(fitted: VennAbers, scores: Floats, *, weighted: bool) -> TwoProbabilities:
+        """At some of the scores that the map is judged on."""
+        low, high = fitted.probabilities(scores)
+        places = np.unique(np.quantile(scores, np.arange(11) / 10, method="lower"))
+        width, at = high - low, fitted.probabilities(places)
+        return TwoProbabilities(
+            tuple(places.tolist()),
+            p0=tuple(at[0].tolist()),
+            p1=tuple(at[1].tolist()),
+            value=tuple(fitted.transform(places).tolist()),
+            mean_width=float(width.mean()),
+            largest_width=float(width.max()),
+            claim=_WEIGHTED if weighted else _PROVED,
+        )
+
+
+_PROVED = (
+    "If these samples and a new one are exchangeable, the one of p0 and p1 that belongs to its outcome is calibrated: "
+    "E[y | p_y] = p_y. Which one that is shows only afterwards; nothing is proved about the number between them."
+)
+_WEIGHTED = "With weights nothing is proved about p0 and p1."

@@ -21,6 +21,7 @@ from certcal.calibrators import (
     GroupedMap,
     IntervalCalibrator,
     MapInput,
+    RealScores,
     Saved,
     ScoreCalibrator,
     VennAbers,
@@ -273,8 +274,9 @@ def _map_predictions(
         n, after = len(loaded), None
         kept = _WrittenSamples.of(name, saved, (None, n, None), given.name, everything=True)
         with _errors_name_map_and_table(name, given.name):
-            scores = MapInput(loaded, loaded.real, loaded.codes).apply(calibrator)
-        row, sure = "row", loaded.confidence
+            given_rows = MapInput(loaded, loaded.real, loaded.codes)
+            scores = given_rows.apply(calibrator)
+        row = "row"
         made = {"confidence": scores} if scores.ndim == 1 else _probability_columns(layout, scores)
         weight, role = loaded.sample_weight, {"score": "outcome", "confidence": "correct"}.get(loaded.kind, "label")
         notes = (
@@ -289,13 +291,13 @@ def _map_predictions(
         with _errors_name_map_and_table(name, given.name):
             given_rows = whole.select(kept.positions)
             after = given_rows.after(given_rows.apply(calibrator))
-        scores, sure = after.confidence, given_rows.predictions.confidence
+        scores = after.confidence
         row, made, weight = "sample", _prediction_columns(layout, after), after.sample_weight
     codes = None if loaded is None else loaded.codes
     if codes is not None and (unknown := int((codes[:, kept.positions] < 0).any(axis=0).sum())):
         said = f"{counted(unknown, 'sample')} {'is' if unknown == 1 else 'are'} in groups that the map does not know"
         notes += (f"{said} (of {', '.join(map(repr, calibrator.group_columns))}), and get the common map.",)
-    made |= _two_probabilities(calibrator, sure, next(iter(made)))
+    made |= _two_probabilities(calibrator, given_rows, next(iter(made)))
     if weight is not None:
         made["sample_weight"] = weight
     rows = kept.positions if loaded is None or loaded.rows is None else loaded.rows[kept.positions]
@@ -305,7 +307,7 @@ def _map_predictions(
         new = f"{own[1]}_calibrated"
         while new in made:
             new += "_again"
-        made = _numbered(made, row, rows) | {new: scores} | _two_probabilities(calibrator, sure, own[1])
+        made = _numbered(made, row, rows) | {new: scores} | _two_probabilities(calibrator, given_rows, own[1])
         # Columns that had to be named have to be named again; numbers are written in one way, however they were read.
         named = {role: value for role, value in (columns or {}).items() if value and role not in READING}
         named[own[0]] = new
@@ -359,11 +361,13 @@ def _probability_columns(layout: Layout | None, probabilities: NDArray[Any]) -> 
     return {f"prob_{name}": column for name, column in zip(names, probabilities.T, strict=True)}
 
 
-def _two_probabilities(calibrator: Any, confidence: Any, name: str) -> dict[str, Any]:
+def _two_probabilities(calibrator: Any, given: MapInput, name: str) -> dict[str, Any]:
     """Both probabilities of a Venn-Abers map: the interval that its one number lies in."""
-    if not isinstance(calibrator, VennAbers):
+    one = calibrator.map_ if isinstance(calibrator, RealScores) else calibrator
+    if not isinstance(one, VennAbers):
         return {}
-    return dict(zip((f"{name}_p0", f"{name}_p1"), calibrator.probabilities(confidence), strict=True))
+    scores = given.predictions.confidence if given.real is None else calibrator.squashed(given.real)
+    return dict(zip((f"{name}_p0", f"{name}_p1"), one.probabilities(scores), strict=True))
 
 
 def _add_other_columns(

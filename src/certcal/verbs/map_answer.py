@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._base.rounding import round_outward
 from certcal._base.text import capital, counted
+from certcal.calibrators import PREDICTION_METHODS
 from certcal.result import Answer, Sentence
 from certcal.verbs.answers import Diagnosis, command_for
 
@@ -61,6 +62,11 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
         told.append(Sentence("seen", why))
     elif row is not None:
         told.append(_about_change(row, method, f"{method} helps", f"{method} makes it worse"))
+    pair = found.two_probabilities
+    if pair is not None:
+        apart = f"{pair.mean_width:.4f} apart on average, {pair.largest_width:.4f} at most"
+        said = f"Its two probabilities of a score are {apart}."
+        told.append(Sentence("seen", said, data={"quantity": "mean_width", "value": pair.mean_width}))
     told += _about_groups(found)
     told += _about_slope(found)
     left = _ranges_left(found)
@@ -68,7 +74,8 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
     columns, more = found.about.get("columns", {}), [word for by in found.about.get("by", ()) for word in ("--by", by)]
     loses = found.by_group is not None and not (found.by_group.changed and found.by_group.difference < 0)
     if helps or found.is_real:
-        more = [] if loses else more
+        more = [] if loses or found.by_group is None else more
+        more += ["--method", method] if found.choice is None and method in PREDICTION_METHODS else []
         more += ["--real-scores"] if found.is_real else []
         command = command_for(["recalibrate", "fit"], "recalibrate", found.source, columns, *more, "-o", "map.json")
         keep = "Keep one map for all, and apply it to new scores." if loses else _KEEP

@@ -37,6 +37,8 @@ from certcal.calibrators import (
     MapInput,
     RealScores,
     Saved,
+    TwoProbabilities,
+    VennAbers,
     choose,
     cross_fit,
     describe,
@@ -231,6 +233,8 @@ class PredictionRecalibration(Recalibration):
     """Each group before and after; of real scores, after the common map and after that by group."""
     by_group: Change | None = None
     """The log loss after one map for all, and after maps by group, where groups have their own."""
+    two_probabilities: TwoProbabilities | None = None
+    """Of a Venn-Abers map."""
 
     @property
     def is_real(self) -> bool:
@@ -286,7 +290,8 @@ class PredictionRecalibration(Recalibration):
         tried = {} if self.choice is None else {"tried": told}
         groups = {"groups": [each.to_dict() for each in self.groups]} if self.groups else {}
         by_group = {} if self.by_group is None else {"by_group": self.by_group.to_dict()}
-        return {"calibrator": describe(self.map), **tried, **both, **by_group, **groups}
+        pair = {} if self.two_probabilities is None else {"two_probabilities": self.two_probabilities.to_dict()}
+        return {"calibrator": describe(self.map), **tried, **both, **by_group, **groups, **pair}
 
 
 class RecalibrateVerb(Protocol[P]):
@@ -662,8 +667,12 @@ def _of_predictions(
     elif certain:
         some = counted(certain, what)
         notes.append(f"The map makes {some} exactly 0 or 1: a sample that says otherwise makes the log loss infinite.")
+    pair, weighted = None, before.sample_weight is not None
+    if isinstance(fitted, VennAbers):
+        pair = TwoProbabilities.of(fitted, before.confidence.astype(np.float64), weighted=weighted)
     return PredictionRecalibration(
         **common,
+        two_probabilities=pair,
         map=fitted,
         n_fit=len(fit.predictions),
         n_held_out=len(before),

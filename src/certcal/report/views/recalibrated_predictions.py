@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.text import capital, counted
-from certcal.calibrators import GroupedMap, ScoreCalibrator, describe, takes_real_scores
+from certcal.calibrators import GroupedMap, ScoreCalibrator, VennAbers, describe, takes_real_scores
 from certcal.predictions import task_of
-from certcal.report.charts import Bars, Chart, Line, Mark, Panel, Points, Segments, counts, unit
+from certcal.report.charts import Band, Bars, Chart, Line, Mark, Panel, Points, Segments, counts, unit
 from certcal.report.document import (
     NOTHING,
     Cell,
@@ -62,6 +62,7 @@ def view(found: Any) -> Report:
             Section("Before and after", _numbers(found), brief=True),
             Section("Groups", _groups_table(found) if found.groups else None, brief=True),
             Section("Maps that were compared", _tried_table(found), brief=True),
+            Section("Two probabilities", _pairs_table(found), brief=True),
             Section("Reliability diagrams", _diagrams(found)),
             Section("Map", charts(found)),
         ],
@@ -196,6 +197,16 @@ def _tried_table(found: PredictionRecalibration) -> Table | None:
     return Table(columns, rows, found.choice.why, note)
 
 
+def _pairs_table(found: PredictionRecalibration) -> Table | None:
+    """The interval of Venn and Abers at deciles of the scores, and what is proved about its ends."""
+    pair = found.two_probabilities
+    if pair is None:
+        return None
+    names = (_mapped_number(found), "p0", "p1", "one number")
+    rows = list(zip(pair.score, pair.p0, pair.p1, pair.value, strict=True))
+    return Table([Column(name, "estimate") for name in names], rows, note=pair.claim)
+
+
 def split_facts(found: Recalibration) -> list[tuple[str, str]]:
     """Which samples a map was fitted to and judged on, and by which bins."""
     given = found.conventions
@@ -247,6 +258,10 @@ def map_chart(maps: Mapping[str, Any], held_out: BinTable | None, what: str = "c
     first = next(iter(lines.values()))
     across = unit(f"{what} before the map")
     marks: list[Mark] = [Segments([(0.0, 0.0, 1.0, 1.0)], "ideal", "no change")]
+    one = next(iter(maps.values()))
+    if isinstance(one, VennAbers):
+        low, high = one.probabilities(first.x)
+        marks.append(Band(first.x.tolist(), low.tolist(), high.tolist(), 0, "from p0 to p1"))
     for place, (name, each) in enumerate(lines.items()):
         marks.append(Line(each.x.tolist(), each.y.tolist(), place, name, markers=False))
     if 0 < len(first.flat) <= _MOST_FLAT:
