@@ -213,7 +213,20 @@ def test_a_missing_file_suggests_its_neighbour(certcal_command, intervals):
     assert "did you mean" in ran.err
 
 
-def test_intervals_are_grouped_by_one_column_and_more_are_refused(certcal_command, radii):
-    ran = certcal_command("certify", radii, "--by", "site", "--by", "radius")
+def test_intervals_are_grouped_by_several_columns_and_crossings_as_predictions_are(certcal_command, radii):
+    ran = certcal_command("certify", radii, "--by", "site", "--by", "site*correct", "--json")
+    document = json.loads(ran.out)
+    assert [each["by"] for each in document["groupings"]] == ["site", "site*correct"]
+    alone = json.loads(certcal_command("certify", radii, "--by", "site", "--json").out)
+    names = dict.fromkeys(each["group"] for each in alone["results"] if each["group"])
+    assert names
+    for name in names:  # the same samples, and bounds that share delta with more groups
+        one, other = (
+            next(each for each in found["results"] if each["group"] == called)
+            for found, called in ((alone, name), (document, f"site={name}"))
+        )
+        assert other["calibration_error"] == one["calibration_error"]
+        assert other["population_bound"]["all"]["value"] > one["population_bound"]["all"]["value"]
+    ran = certcal_command("certify", radii, "--by", "clinik")
     assert (ran.code, ran.out) == (2, "")
-    assert "--by: intervals are grouped by one column; give its name" in ran.err
+    assert "--by: there is no column 'clinik'" in ran.err

@@ -39,8 +39,8 @@ def table(tmp_path):
         (["Upper-Bound", "Lower Bound", "hit"], "lower 'Lower Bound', upper 'Upper-Bound', correct 'hit'"),
         (["lb", "ub", "y_pred", "y_true"], "lower 'lb', upper 'ub', correct where 'y_pred' equals 'y_true'"),
         (
-            ["radius", "lower", "upper", "correct", "certified", "group"],
-            "lower 'lower', upper 'upper', correct 'correct', certified 'certified', radius 'radius', group 'group'",
+            ["radius", "lower", "upper", "correct", "certified"],
+            "lower 'lower', upper 'upper', correct 'correct', certified 'certified', radius 'radius'",
         ),
         (["eps", "low", "high", "correct"], "lower 'low', upper 'high', correct 'correct', radius 'eps'"),
         (["lower", "upper", "correct", "label"], "lower 'lower', upper 'upper', correct 'correct'"),
@@ -51,15 +51,14 @@ def test_sensible_names_are_found(columns, description):
 
 
 def test_options_decide_what_names_leave_open():
-    columns = ["a", "b", "won", "ok", "lower", "upper", "correct", "r", "site"]
-    given = {"lower": "a", "upper": "b", "correct": "won", "certified": "ok", "radius": "r", "by": "site"}
+    columns = ["a", "b", "won", "ok", "lower", "upper", "correct", "r"]
+    given = {"lower": "a", "upper": "b", "correct": "won", "certified": "ok", "radius": "r"}
     assert resolve_interval_columns(columns, given).to_dict() == {
         "lower": "a",
         "upper": "b",
         "correct": "won",
         "certified": "ok",
         "radius": "r",
-        "group": "site",
     }
     layout = resolve_interval_columns([*columns, "mine", "truth"], {"prediction": "mine"})
     assert (layout.get("correct"), layout.get("prediction"), layout.get("label")) == (None, "mine", "truth")
@@ -98,11 +97,6 @@ def test_options_decide_what_names_leave_open():
         (["lower", "lo", "upper", "correct"], {}, "'lower' and 'lo' may each be the lower; name one as lower"),
         (["lower", "upper", "correct"], {"certified": "certfied"}, "certified: there is no column 'certfied'"),
         (
-            ["lower", "upper", "correct", "clinic"],
-            {"by": "clinik"},
-            "by: there is no column 'clinik'; did you mean",
-        ),
-        (
             ["lower", "upper", "correct", "radii"],
             {"radius": "radi"},
             "radius: there is no column 'radi'; did you mean",
@@ -119,8 +113,11 @@ def test_what_is_missing_or_ambiguous_is_asked_for_by_option(columns, overrides,
 
 def test_each_radius_is_a_whole_and_its_groups(table):
     path = table("radius,lo,hi,correct,site\n0.5,.1,.2,1,b\n0.25,.3,.4,0,a\n0.50,.5,.6,1,a\n1e1,.7,.8,yes,\n")
-    loaded = read_intervals(path, {"by": "site"})
-    parts = [(part.radius, part.group, part.lower.tolist(), part.correct.tolist()) for part in loaded.parts()]
+    loaded = read_intervals(path, by=["site"])
+    parts = [
+        (part.radius, part.group and part.group.name, part.lower.tolist(), part.correct.tolist())
+        for part in loaded.parts()
+    ]
     assert parts == [
         ("0.25", None, [0.3], [0]),
         ("0.25", "a", [0.3], [0]),

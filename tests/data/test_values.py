@@ -102,7 +102,7 @@ def test_a_number_with_a_fraction_is_no_class(value):
 
 def test_groups_may_be_any_numbers():
     table = {"lower": [0.1, 0.1], "upper": [0.2, 0.2], "correct": [1, 0], "group": [0.5, 1.0]}
-    assert read_intervals(table).group_names == ("0.5", "1")
+    assert [each.name for each in read_intervals(table, by=["group"]).groups] == ["0.5", "1"]
 
 
 @pytest.mark.parametrize("labels", [[True, False], ["true", "False"], ["1.000000000000000000e+00", "0"], [1.0, 0.0]])

@@ -45,17 +45,29 @@ _PERIODS: Mapping[str, Callable[[date], str]] = {
 }
 
 
+class GroupRows(NamedTuple):
+    """Which rows are one group."""
+
+    name: str
+    by: str
+    """What was asked: a column, or a crossing such as "product*channel"."""
+    where: Mapping[str, str]
+    """Its value of each column."""
+    rows: NDArray[np.int64]
+
+    def inside(self, rows: NDArray[np.int64]) -> GroupRows:
+        """The same group among some rows, by their places there."""
+        return self._replace(rows=np.flatnonzero(np.isin(rows, self.rows)))
+
+
 class PredictionGroup(NamedTuple):
     """The samples of one group."""
 
     name: str
     predictions: Predictions
     by: str
-    """What was asked: a column, or a crossing such as "product*channel"."""
     where: Mapping[str, str]
-    """Its value of each column."""
     rows: NDArray[np.int64]
-    """Which samples they are."""
 
 
 @dataclass(frozen=True)
@@ -372,8 +384,8 @@ class Groupings:
         name = "*".join(where.values())
         return name if len(self.asked) == 1 else f"{by}={name}", by, where
 
-    def split(self, predictions: Predictions, codes: Codes) -> Iterator[PredictionGroup]:
-        """The groups that have samples."""
+    def members(self, codes: Codes, weight: Floats | None = None) -> Iterator[GroupRows]:
+        """The groups that have rows, and not only such without weight."""
         for by, own in zip(self.asked, codes, strict=True):
             present = np.unique(own)
             if present.size > MAX_GROUPS:
@@ -382,10 +394,15 @@ class Groupings:
             for code in present.tolist():
                 name, _, where = self.named(code)
                 rows = np.flatnonzero(own == code)
-                if predictions.sample_weight is not None and not predictions.sample_weight[rows].any():
+                if weight is not None and not weight[rows].any():
                     self.leave_out([code])
                     continue
-                yield PredictionGroup(name, predictions.select(rows), by, where, rows)
+                yield GroupRows(name, by, where, rows)
+
+    def split(self, predictions: Predictions, codes: Codes) -> Iterator[PredictionGroup]:
+        """The same with their samples."""
+        for name, by, where, rows in self.members(codes, predictions.sample_weight):
+            yield PredictionGroup(name, predictions.select(rows), by, where, rows)
 
     def leave_out(self, codes: Iterable[int]) -> None:
         """Note groups of which nothing can be said, as none of their samples has weight."""

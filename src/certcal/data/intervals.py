@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,9 @@ from certcal._base.checks import InputError
 from certcal._base.margins import SINGLE, predicted_intervals
 from certcal.data.columns import METADATA, IntervalOrigin
 from certcal.data.formats import check_memory, open_table
+from certcal.data.grouping import GroupingColumns, Groupings, GroupRows
 from certcal.data.layout import resolve_interval_columns
-from certcal.data.pieces import Arrays, CellError, Groups, fingerprint_of, gather, in_file, pieces
+from certcal.data.pieces import Arrays, CellError, fingerprint_of, gather, in_file, pieces
 from certcal.data.schema import Family, Layout
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def read_intervals(
     path: str | os.PathLike[str],
     overrides: Mapping[str, Any] | None = None,
     *,
+    by: Iterable[str] = (),
     alpha: bool = True,
     samples: bool = False,
     advance: Callable[[int], None] = lambda rows: None,
@@ -63,6 +65,8 @@ def read_intervals(
         The file.
     overrides
         Columns by role where their names do not say it; see :func:`resolve_interval_columns`.
+    by
+        Columns, or crossings such as "product*channel", that name the groups.
     alpha
         Whether to read a column ``alpha``: the probability with which each row's interval may fail.
     samples
@@ -91,13 +95,17 @@ def read_intervals(
             layout = replace(layout, roles={role: name for role, name in layout.roles.items() if role != "alpha"})
         if table.rows is not None:
             check_memory(table.path, 40 * table.rows, "certify a part of the table")
-        classes, groups, names = Codes(of_classes=True), Groups(layout.get("group")), Codes(limit=MAX_SAMPLES)
+        classes, names = Codes(of_classes=True), Codes(limit=MAX_SAMPLES)
+        groups = Groupings(tuple(by), table.columns)
 
         def convert(batch: Batch) -> Arrays:
             return _convert_bounds(batch, layout, classes, names)
 
         width = 1 if layout.family is None else 64 if layout.family.is_list else len(layout.numbers)
         arrays = gather(pieces(table, layout, convert, width=width, groups=groups), table.rows, advance)
+        if groups.asked:
+            groups.count(arrays)
+            groups.cut()
         return IntervalTable(
             table.path,
             layout,
@@ -106,7 +114,8 @@ def read_intervals(
             arrays["correct"],
             arrays.get("certified"),
             *_distinct_radii(arrays.get("radius"), layout.get("radius")),
-            *groups.in_order(arrays.get("group")),
+            groups=tuple(groups.members(groups.codes(arrays))) if groups.asked else (),
+            groupings=groups.described if groups.asked else (),
             alpha=float(arrays["alpha"].max()) if "alpha" in arrays else None,
             origin=IntervalOrigin.parse(table.metadata.get(METADATA)),
             confidence=arrays.get("confidence"),
@@ -264,7 +273,7 @@ class IntervalPart:
     """The samples of one radius (None without a column of radii) and one group (None for all groups together)."""
 
     radius: str | None
-    group: str | None
+    group: GroupRows | None
     lower: NDArray[Any]
     upper: NDArray[Any]
     correct: NDArray[np.uint8]
@@ -286,8 +295,8 @@ class IntervalTable:
     certified: NDArray[np.bool_] | None
     radii: tuple[str, ...] = ()  # distinct ones as text, ascending
     radius_codes: NDArray[np.int64] | None = None  # which of them each row is for
-    group_names: tuple[str, ...] = ()
-    group_codes: NDArray[np.int64] | None = None
+    groups: tuple[GroupRows, ...] = ()
+    groupings: tuple[GroupingColumns, ...] = ()
     alpha: float | None = None  # largest probability with which a row's interval may fail
     origin: IntervalOrigin | None = None  # where a certification of a run wrote them
     confidence: NDArray[Any] | None = None  # without a perturbation, when asked for
@@ -303,10 +312,12 @@ class IntervalTable:
         if self.radius_codes is None:
             return self
         rows = np.flatnonzero(self.radius_codes == place)
-        names = ("lower", "upper", "correct", "certified", "group_codes", "confidence", "sample_codes")
+        names = ("lower", "upper", "correct", "certified", "confidence", "sample_codes")
         arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
         some = {name: None if array is None else array[rows] for name, array in arrays.items()}
-        return replace(self, **some, radii=(self.radii[place],), radius_codes=np.zeros(rows.size, np.int64))
+        groups = tuple(each.inside(rows) for each in self.groups)
+        chosen = {"radii": (self.radii[place],), "radius_codes": np.zeros(rows.size, np.int64), "groups": groups}
+        return replace(self, **some, **chosen)
 
     def by_sample(self) -> SampleIntervals:
         """The rows of each sample beside each other; see :class:`SampleIntervals`."""
@@ -317,16 +328,12 @@ class IntervalTable:
         for code, radius in enumerate(self.radii or (None,)):
             rows = slice(None) if self.radius_codes is None else np.flatnonzero(self.radius_codes == code)
             yield self._part(radius, None, rows)
-            if self.group_codes is None:
-                continue
-            groups = self.group_codes[rows]
-            numbers = np.arange(len(self)) if isinstance(rows, slice) else rows
-            for group, name in enumerate(self.group_names):
-                members = numbers[groups == group]
+            for group in self.groups:
+                members = group.rows if isinstance(rows, slice) else np.intersect1d(group.rows, rows)
                 if members.size:
-                    yield self._part(radius, name, members)
+                    yield self._part(radius, group, members)
 
-    def _part(self, radius: str | None, group: str | None, rows: slice | NDArray[np.int64]) -> IntervalPart:
+    def _part(self, radius: str | None, group: GroupRows | None, rows: slice | NDArray[np.int64]) -> IntervalPart:
         certified = None if self.certified is None else self.certified[rows]
         return IntervalPart(radius, group, self.lower[rows], self.upper[rows], self.correct[rows], certified)
 

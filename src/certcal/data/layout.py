@@ -270,7 +270,7 @@ def resolve_interval_columns(
     columns
         The columns of the table, or only their names.
     overrides
-        Column names by role: lower, upper, correct, outcome, prediction, label, certified, radius, by.
+        Column names by role: lower, upper, correct, outcome, prediction, label, certified, radius.
     samples
         Whether to look for two more roles: confidence, without a perturbation, and sample, which says of rows at
         several radii that they are of the same sample.
@@ -308,7 +308,6 @@ class _IntervalResolver(Resolver):
             certified=self.optional("certified"),
             radius=self.optional("radius"),
             alpha=self.pick("alpha"),
-            group=self.optional("by"),
             confidence=self.optional("confidence") if samples else None,
             sample=self.optional("sample") if samples else None,
         )

@@ -64,28 +64,6 @@ def in_file(path: Path) -> Generator[None, None, None]:
         raise
 
 
-class Groups:
-    """Distinct values of a column of groups; does nothing without one."""
-
-    def __init__(self, column: str | None) -> None:
-        from certcal.data.values import Codes
-
-        self.columns = () if column is None else (column,)
-        self.codes = Codes(missing=MISSING_GROUP, limit=MAX_GROUPS)
-
-    def add(self, batch: Batch) -> Arrays:
-        """The codes of a batch under the name "group", when there is a column."""
-        return {"group": self.codes.add(batch[self.columns[0]])} if self.columns else {}
-
-    def in_order(self, codes: NDArray[np.int64] | None) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:
-        """The names in natural order, and the codes of the rows in that order."""
-        if codes is None:
-            return (), None
-        names = self.codes.names
-        order = natural_order(names)
-        return tuple(names[place] for place in order), np.argsort(order)[codes]
-
-
 def pieces(
     table: OpenTable,
     layout: Layout,
@@ -93,7 +71,7 @@ def pieces(
     *,
     width: int = 1,
     size: int | None = None,
-    groups: Groups | Groupings | None = None,
+    groups: Groupings | None = None,
     reader: CellReader | None = None,
     keep: Callable[[Batch], NDArray[np.bool_] | None] = lambda batch: None,
 ) -> Iterator[Arrays]:

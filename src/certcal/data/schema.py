@@ -137,7 +137,7 @@ OPTIONS = (
     *("score", "outcome", "positive", "negative", "confidence", "correct", "probabilities", "logits", "label"),
     *("prediction", "weight", *READING),
 )
-INTERVAL_OPTIONS = ("lower", "upper", "correct", "outcome", "prediction", "label", "certified", "radius", "by")
+INTERVAL_OPTIONS = ("lower", "upper", "correct", "outcome", "prediction", "label", "certified", "radius")
 # Further ones, where it matters which sample a row is of.
 SAMPLE_OPTIONS = (*INTERVAL_OPTIONS, "confidence", "sample")
 # A published log of certified radii has names of its own; others are found where these are not there.

@@ -13,7 +13,7 @@ from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.text import capital, counted
 from certcal.claims import Bound, Certificate, in_full
-from certcal.data import IntervalOrigin, intervals_as_parquet
+from certcal.data import GroupingColumns, IntervalOrigin, intervals_as_parquet
 from certcal.result import Answer, Result, answer_of_claims
 from certcal.smoothing import (
     Certificates,
@@ -90,6 +90,8 @@ class CertifiedAt:
     (:meth:`certcal.smoothing.Certificates.claim`). Of the certified samples, or of all when none is."""
     methods: tuple[ComparedMethod, ...] = ()
     """The exact worst case and what the published methods reach, when a comparison was asked for."""
+    where: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of a group its value of each column."""
     adaptive: Certificate | None = None
     """The claim of a run about equal-mass bins whose edges are recomputed after the attack, when that was asked for."""
 
@@ -220,6 +222,8 @@ class Certification(Result):
     """The draws behind a run, and what it was drawn with; None for a table (the manifest also for bare counts)."""
     origin: IntervalOrigin | None = None
     """What the intervals of a table rest on, if it says so."""
+    groupings: Sequence[GroupingColumns] = ()
+    """What the groups of a table are made of, and how columns were cut."""
     _widths: dict[tuple[float | None, str], Widths | None] = field(default_factory=dict[Any, "Widths | None"])
 
     @property
@@ -324,7 +328,7 @@ class Certification(Result):
         unasked = {"radius": "radii"} if self.counts is not None and self.settings.radii is None else {}
         for line in dict.fromkeys((self.at(), *self.lines)):
             group = None if self.by is None else line.group
-            told = {"radius": line.radius, "kind": line.kind, str(self.by): group}
+            told = {"radius": line.radius, "kind": line.kind, str(self.by): group, **line.where}
             where = {name: value for name, value in told.items() if value is not None}
             for key, samples, claim in sorted(line.claims(), key=lambda claim: claim[2] is not line.headline):
                 told = {**where, "samples": samples}
@@ -339,6 +343,7 @@ class Certification(Result):
             **self.about,
             "headline": self._headline_document(),
             "conventions": {**self.conventions, "bins_are": BRACKETS[str(self.conventions["closed"])]},
+            **({"groupings": [each.to_dict() for each in self.groupings]} if self.groupings else {}),
             "results": [line.to_dict() for line in self.lines],
         }
 

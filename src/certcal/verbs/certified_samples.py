@@ -45,7 +45,7 @@ KINDS = {
 }
 _COLUMNS = {
     "predictions": OPTIONS,
-    "intervals": tuple(role for role in SAMPLE_OPTIONS if role != "by"),
+    "intervals": SAMPLE_OPTIONS,
     "run": (),
     "samples": (),
 }

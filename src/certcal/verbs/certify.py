@@ -16,7 +16,7 @@ from certcal._base.extensions import EXTENSIONS
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, defaults_of, gather, verb
 from certcal.binning import check_edges, equal_mass_edges
-from certcal.data import ArrowStream, FrameLike, IntervalTable, read_intervals
+from certcal.data import ArrowStream, FrameLike, IntervalTable, grouping_names, read_intervals
 from certcal.predictions import Predictions
 from certcal.smoothing import (
     CONFIDENCES,
@@ -120,7 +120,7 @@ def certify(
     | FrameLike
     | ArrowStream,
     *,
-    by: str | None = None,
+    by: str | Iterable[str] | None = None,
     columns: Mapping[str, Any] | None = None,
     radii: Annotated[float | Iterable[float] | None, Range(0), Option("--radius", "R")] = None,
     bins: Annotated[int, Range(1, MOST_BINS)] = 15,
@@ -165,9 +165,9 @@ def certify(
         :func:`certcal.data.read_intervals` returns, a table in memory (pandas, polars, pyarrow, a mapping), or the
         :class:`~certcal.Verification` of a model.
     by
-        Certify each value of this column of a table beside the whole. The population bounds of k groups fail with
-        probability at most delta/k each, so that those of one radius hold together with probability 1 - delta; that of
-        the whole has delta for itself.
+        Certify each group of a table beside the whole: those of a column, or of a crossing such as product*channel;
+        several as a list. The population bounds of k groups fail with probability at most delta/k each, so that those
+        of one radius hold together with probability 1 - delta; that of the whole has delta for itself.
     columns
         Columns of a table by role where their names do not say it: lower, upper, correct, outcome, prediction, label,
         certified, radius.
@@ -247,11 +247,8 @@ def certify(
         if by is not None or columns:
             raise InputError("the columns of this table are known; leave them out", argument="by")
         return _certify_table(given, asked, progress)
-    if not isinstance(by, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError("intervals are grouped by one column", argument="by", remedy="give its name")
-    named = columns if by is None else {**(columns or {}), "by": by}
     clean = asked.edges == "equal-mass"
-    table = read_intervals(cast("str", given), named, alpha=asked.alpha is None, samples=clean)
+    table = read_intervals(cast("str", given), columns, by=grouping_names(by), alpha=asked.alpha is None, samples=clean)
     return _certify_table(table, asked, progress)
 
 
@@ -367,8 +364,8 @@ def _certify_table(table: IntervalTable, settings: CertifySettings, progress: Pr
     placed = settings.binning_with_edges(table.confidence)
     # As certcal.bound does: all groups of a radius hold together, and the whole has a level of its own.
     share: dict[str, Any] = {}
-    if table.group_names:
-        share["delta"] = equal_share(settings.delta, len(table.group_names))
+    if table.groups:
+        share["delta"] = equal_share(settings.delta, len(table.groups))
     lines: list[CertifiedAt] = []
     progress.stage("certifying")
     for part in table.parts():
@@ -378,7 +375,8 @@ def _certify_table(table: IntervalTable, settings: CertifySettings, progress: Pr
         shared = placed if part.group is None else placed | share
         summary = certified(*arrays, certified=part.certified, alpha=alpha, binary=table.binary, **shared)
         summary = summary if table.origin is None or not alpha else summary.called("calibration_error", IF_ALL_HOLD)
-        line = CertifiedAt(None if part.radius is None else float(part.radius), part.group, summary)
+        group, where = (None, dict[str, str]()) if part.group is None else (part.group.name, part.group.where)
+        line = CertifiedAt(None if part.radius is None else float(part.radius), group, summary, where=where)
         compared = settings.compare and part.group is None
         lines.append(_add_published_methods(line, settings, progress, part, placed) if compared else line)
     made = {} if table.origin is None else {"certificates": table.origin.to_dict()}
@@ -389,11 +387,12 @@ def _certify_table(table: IntervalTable, settings: CertifySettings, progress: Pr
         about={"columns": table.layout.to_dict(), **made},
         description=_describe_table(table, lines),
         lines=lines,
-        by=table.layout.get("group"),
+        by=", ".join(each.by for each in table.groupings) or None,
         conventions={**settings.conventions, "alpha": alpha},
         place=len(radii) - 1,
         settings=settings,
         origin=table.origin,
+        groupings=table.groupings,
     )
 
 

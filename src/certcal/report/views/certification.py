@@ -53,6 +53,7 @@ from certcal.report.views.certified_runs import (
     run_facts,
     run_notes,
 )
+from certcal.report.views.groups import cuts
 from certcal.report.views.worst_case import by_radius
 from certcal.smoothing.robustness import AccuracySteps
 
@@ -424,7 +425,7 @@ def _notes_of_certification(found: Certification) -> list[str]:
                 f"fails {times_text(part)}. That of all samples is as sure, by itself."
             )
             said += " Choose the radius before looking." if len(found.radii) > 1 else ""
-        notes.append(f"ECE has {given['bins']} bins. {said}")
+        notes += [f"ECE has {given['bins']} bins. {said}", *cuts(found.groupings)]
     if any(line.summary.n_certified < line.summary.n for line in lines):
         notes.append("Over all samples, those that are not certified may have any confidence and be right or wrong.")
     if found.counts is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from certcal.claims import round_outward, short_text
 from certcal.report.document import Block, Cell, Column, Heading, Table, kind_of, relation_of, text_of
 from certcal.report.names import CERTIFIED, CERTIFIED_NAMES
+from certcal.report.views.groups import group_head
 
 if TYPE_CHECKING:
     from certcal.verbs.certification import Certification, CertifiedAt
@@ -32,7 +33,7 @@ def values_table(found: Certification, lines: Sequence[CertifiedAt], frames: Map
 
     cells: list[tuple[bool, Column, Callable[[CertifiedAt], Cell]]] = [
         (found.radii != (None,), Column("radius", "level"), lambda line: line.radius_text),
-        (grouped, Column(found.by or "group"), lambda line: line.group or "all"),
+        (grouped, Column(group_head(found.groupings, found.by)), lambda line: line.group or "all"),
         (True, Column("samples", "count", priority=11 if claimed else 2), lambda line: line.summary.n),
         (partly, Column("certified", "count", priority=10 if claimed else 2), lambda line: line.summary.n_certified),
         (
