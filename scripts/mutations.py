@@ -1258,7 +1258,7 @@ MUTATIONS = (
     mutation(
         "groups of a table of intervals: all of delta for each",
         "verbs/certify.py",
-        "equal_share(settings.delta, len(table.group_names))",
+        "equal_share(settings.delta, len(table.groups))",
         "settings.delta",
         "tests/verbs/test_certify.py::test_the_groups_of_a_table_share_delta_and_the_whole_has_its_own",
     ),
