@@ -1467,6 +1467,13 @@ MUTATIONS = (
         "tests/calibrators/test_choice.py::test_every_row_is_judged_by_a_map_that_was_chosen_and_fitted_without_it",
     ),
     mutation(
+        "groups before and after: each interval holds alone",
+        "verbs/group_changes.py",
+        "1 - ERROR / count, paired=True",
+        "1 - ERROR, paired=True",
+        "tests/verbs/test_group_changes.py::test_a_group_that_a_map_makes_worse_is_named",
+    ),
+    mutation(
         "choice: a map is taken whatever its evidence",
         "calibrators/_choice.py",
         "LIKELIER = 100",

@@ -74,11 +74,12 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
     columns, more = found.about.get("columns", {}), [word for by in found.about.get("by", ()) for word in ("--by", by)]
     loses = found.by_group is not None and not (found.by_group.changed and found.by_group.difference < 0)
     if helps or found.is_real:
-        more = [] if loses or found.by_group is None else more
+        harmed = any(each.verdict == "worse" for each in found.groups) and getattr(found.settings, "common_map", False)
+        more = more if harmed or not (loses or found.by_group is None) else []
         more += ["--method", method] if found.choice is None and method in PREDICTION_METHODS else []
         more += ["--real-scores"] if found.is_real else []
         command = command_for(["recalibrate", "fit"], "recalibrate", found.source, columns, *more, "-o", "map.json")
-        keep = "Keep one map for all, and apply it to new scores." if loses else _KEEP
+        keep = "Keep one map for all, and apply it to new scores." if loses else _CORRECT if harmed else _KEEP
         told.append(Sentence("next", keep, data={"command": command}))
     else:
         told.append(Sentence("next", "Use the scores as they are, or judge the map on more samples."))
@@ -88,6 +89,7 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
 
 
 _KEEP = "Keep the map, and apply it to new scores."
+_CORRECT = "Correct the map by group, which may help those that it makes worse."
 
 
 def _about_change(row: Change, what: str, better: str, worse: str, names: tuple[str, str] = ("before", "after")) -> Any:
@@ -129,7 +131,8 @@ def _about_groups(found: PredictionRecalibration) -> list[Sentence]:
         said = f"The map makes {len(worse)} of {len(judged)} groups worse{than}"
         told.append(Sentence("shown", f"{said}: {_listed(worse)}.", "asymptotic", {"groups": worse}))
     elif found.method != "none" or better:
-        said = f"No group is shown to get worse{than}; {better} of {len(judged)} get better."
+        gets = "gets" if better == 1 else "get"
+        said = f"No group is shown to get worse{than}; {better} of {len(judged)} {gets} better."
         told.append(Sentence("seen", said))
     return told
 
@@ -162,11 +165,13 @@ def _ranges_left(found: PredictionRecalibration) -> Sentence | None:
         return None
     left = len(diagnosis.ranges)
     groups = [each.group for each in found.groups if each.wrong_after]
-    inside = f", and in {len(groups)} of {len(found.groups)} groups: {_listed(groups)}" if groups else ""
-    if left or groups:
-        ranges = (
-            f"{counted(left, 'range') if left else 'no range'} of scores {'is' if left <= 1 else 'are'} still wrong"
+    some = f"in {len(groups)} of {len(found.groups)} groups: {_listed(groups)}"
+    if left:
+        said = f"{counted(left, 'range')} of scores {'is' if left == 1 else 'are'} still wrong"
+        return Sentence("shown", f"{capital(said)}{', and some ' + some if groups else ''}.", "proven")
+    if groups:
+        return Sentence(
+            "shown", f"Some range of scores is still wrong {some}; over all samples none is seen.", "proven"
         )
-        return Sentence("shown", f"{capital(ranges)}{inside}.", "proven")
     after = "After it no" if found.method != "none" or found.groups else "No"
     return Sentence("seen", f"{after} range of scores is shown to be wrong.")
