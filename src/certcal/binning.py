@@ -31,6 +31,7 @@ from certcal._base.checks import (
     weights,
 )
 from certcal._base.threads import map_blocks
+from certcal._base.told import Told
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +39,7 @@ CLOSED = ("left", "right")
 
 
 @dataclass(frozen=True, eq=False)
-class BinTable:
+class BinTable(Told):
     """Per-bin sums of a set of samples.
 
     Examples

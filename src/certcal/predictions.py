@@ -18,6 +18,7 @@ from certcal._base import checks as _checks
 from certcal._base.assumptions import CERTAIN, LOGITS
 from certcal._base.checks import InputError
 from certcal._base.outcomes import outcome_array
+from certcal._base.text import counted
 from certcal._base.threads import map_blocks
 
 Kind = Literal["probabilities", "logits", "confidence", "score"]
@@ -285,6 +286,11 @@ class Predictions:
         weighted = "" if self.sample_weight is None else ", weighted=True"
         rate = f"{'base_rate' if self.task == 'binary' else 'accuracy'}={self._rate():.3g}"
         return f"Predictions(n={len(self)}{classes}, kind={self.kind!r}, {rate}{weighted})"
+
+    def __str__(self) -> str:
+        classes = "" if self.classes is None else f" of {self.classes:,} classes"
+        rate = "happened" if self.task == "binary" else "right"
+        return f"{counted(len(self), 'prediction')}{classes} from {self.kind}, {100 * self._rate():.3g}% {rate}"
 
     def _rate(self) -> float:
         return float(np.average(self.correct, weights=self.sample_weight))

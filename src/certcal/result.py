@@ -7,7 +7,7 @@ import math
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib import import_module
@@ -22,6 +22,7 @@ from certcal._base.files import refuse_overwriting, write_bytes
 from certcal._base.json import PlainValues, as_text, for_json
 from certcal._base.rounding import minus, percent_text
 from certcal._base.text import capital
+from certcal._base.told import Named
 from certcal.claims import NO_GUARANTEE, assumptions_of
 from certcal.verdict import Candidate, Requirement, Verdict, judge, read_requirements
 
@@ -140,7 +141,7 @@ class Answer(Sequence[Sentence]):
         return "\n".join(filter(None, (*map(str, self.sentences), self.key)))
 
 
-class Result(PlainValues, ABC):
+class Result(Named, PlainValues, ABC):
     """One answer. Everything that is printed, written or drawn of it is derived from here.
 
     A result is frozen. ``print(result)`` shows it as a terminal does, notebooks show its page, ``save`` writes it in
@@ -227,6 +228,17 @@ class Result(PlainValues, ABC):
         """Plain values for JSON, the name and version of their schema first."""
         told = {"answer": self.answer.to_dict(), **self.contents()}
         return {"schema": self.schema, "certcal": version("certcal"), **told}
+
+    def named(self) -> Mapping[str, Any]:
+        """The claims about all samples by the names that requirements use; the headline's where several have one."""
+        found: dict[str, Any] = {}
+        for each in self.candidates():
+            if each.group is None:
+                found.setdefault(each.key, each.claim)
+        return found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.claims())
 
     def candidates(self) -> Sequence[Candidate]:
         """The claims that requirements can name, the headline's first."""

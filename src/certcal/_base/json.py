@@ -10,6 +10,8 @@ from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, ClassVar, cast
 
+from certcal._base.told import Told
+
 
 def for_json(value: Any) -> Any:
     """Plain values that every JSON parser takes: null for what is undefined, the word for what is infinite."""
@@ -39,7 +41,7 @@ def plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-class PlainValues:
+class PlainValues(Told):
     """Gives a dataclass its ``to_dict``: what JSON says of it follows from how the class is declared.
 
     Keywords of the class: ``kind`` is written first, as "type". ``keys`` names fields and properties in their order,
@@ -65,10 +67,6 @@ class PlainValues:
         super().__init_subclass__()
         if kind or keys or more or without:
             cls._declared = kind, keys, more, without
-
-    def __str__(self) -> str:
-        """Its sentence, where it has one."""
-        return str(getattr(self, "statement", "") or getattr(self, "sentence", "") or repr(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NamedTuple
 
+from certcal._base.told import Told
+
 
 class CardTable(NamedTuple):
     """Rows whose first cell heads them; below a head, the other cells are numbers."""
@@ -23,7 +25,7 @@ class Card:
         self.kind, self.sentences, self.tables = kind, sentences, tables
 
 
-class NotebookCard:
+class NotebookCard(Told):
     """A value that notebooks show by its :class:`Card`."""
 
     @abstractmethod

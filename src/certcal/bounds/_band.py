@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import confidences
 from certcal._base.rounding import round_outward, sure_text
+from certcal._base.told import in_lines
 from certcal.claims import Frozen, full_statement, like_these
 from certcal.result import Result
 
@@ -41,6 +42,9 @@ class Region(NamedTuple):
         verb, relation = ("under", "at least") if self.side == "lower" else ("over", "at most")
         span = f"Scores from {self.start:.4f} to {self.end:.4f} {verb}-predict"
         return f"{span}: at {self.score:.4f} the rate is {relation} {round_outward(self.rate, self.side)}."
+
+    def __str__(self) -> str:
+        return in_lines(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

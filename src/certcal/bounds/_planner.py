@@ -14,6 +14,7 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, confidences, failure_probability, function, real, share, whole_number
 from certcal._base.rounding import percent_text
 from certcal._base.text import capital
+from certcal._base.told import in_lines
 from certcal.bounds._binned import binned
 from certcal.bounds._bounded_variation import bounded_variation
 from certcal.bounds._cumulative import ks, kuiper
@@ -31,6 +32,9 @@ class PlannedSize(NamedTuple):
     n: int
     bound: float
     chance: float
+
+    def __str__(self) -> str:
+        return in_lines(self)
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,6 +14,7 @@ from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.rounding import signed
 from certcal._base.text import counted
+from certcal._base.told import Told
 from certcal.calibrators._inputs import MapInput
 from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._logistic import groups_of, resolution
@@ -52,7 +53,7 @@ class TriedMap(PlainValues):
 
 
 @dataclass(frozen=True, eq=False)
-class MapChoice:
+class MapChoice(Told):
     """The map that was taken, and why."""
 
     method: str

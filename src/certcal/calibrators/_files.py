@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError
 from certcal._base.files import path_of, read_bytes, write_bytes
+from certcal._base.told import Told
 from certcal.calibrators._base import Calibrator, RemovedError
 from certcal.calibrators._samples import split_positions
 
@@ -27,7 +28,7 @@ _NO_MAP = "give a file that certcal recalibrate fit or certcal.calibrators.save 
 
 
 @dataclass(frozen=True)
-class FittedOn:
+class FittedOn(Told):
     """Which samples a calibrator was fitted to.
 
     Examples

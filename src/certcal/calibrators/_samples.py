@@ -21,6 +21,7 @@ from certcal._base.checks import (
     to_numpy,
     whole_number,
 )
+from certcal._base.told import Told
 from certcal.calibrators._base import describe
 from certcal.calibrators._protocols import IntervalCalibrator, interval_of, predicted
 from certcal.calibrators.scores import Floats
@@ -35,7 +36,7 @@ _SPLIT = 0x5EC7
 
 
 @dataclass(frozen=True, eq=False)
-class CertifiedSamples:
+class CertifiedSamples(Told):
     """Confidences of N samples without a perturbation, and the intervals that hold them at each of R radii.
 
     Build one with :meth:`from_intervals` or :meth:`from_counts`.

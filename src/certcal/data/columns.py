@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.csv import plain_cell
+from certcal._base.told import Told
 from certcal.data.formats import OpenTable, open_table
 from certcal.data.pieces import CellError, in_file
 from certcal.data.schema import Resolver
@@ -26,7 +27,7 @@ _LONGEST = 4000  # characters; what is longer was not written here
 
 
 @dataclass(frozen=True)
-class IntervalOrigin:
+class IntervalOrigin(Told):
     """Where intervals come from, in words that change no number.
 
     Examples

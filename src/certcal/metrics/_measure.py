@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +17,7 @@ from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal._base.rounding import percent_text
 from certcal._base.select import SLACK
 from certcal._base.threads import map_blocks
+from certcal._base.told import Named, UnknownNameError
 from certcal.binning import CLOSED, BinTable, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.metrics import classwise, scores
@@ -62,7 +63,7 @@ STUDY_BINS = (5, 10, 15, 20, 25, 50, 100, 200, 500)
 
 
 @dataclass(frozen=True, eq=False)
-class Measurements(PlainValues, NotebookCard, keys="n kind rows"):
+class Measurements(Named, PlainValues, NotebookCard, keys="n kind rows"):
     """Estimates of one set of predictions, in a fixed order.
 
     ``table["ece"]`` is the row of that name, in any case; when several bin counts were asked for, ``table["ece", 10]``.
@@ -93,6 +94,13 @@ class Measurements(PlainValues, NotebookCard, keys="n kind rows"):
         """What the predictions are about: "binary", "top-label" or "multiclass"."""
         return task_of(self.kind)
 
+    def named(self) -> Mapping[Any, Estimate]:
+        """The rows by metric, or by metric and bins where there are several."""
+        names = [row.name for row in self.rows]
+        return {
+            row.name if names.count(row.name) == 1 else (row.name, row.settings.get("bins")): row for row in self.rows
+        }
+
     def __getitem__(self, key: str | tuple[str, int]) -> Estimate:
         name, bins = key if isinstance(key, tuple) else (key, None)
         names = {row.name for row in self.rows}
@@ -102,10 +110,10 @@ class Measurements(PlainValues, NotebookCard, keys="n kind rows"):
             return found[0]
         if found:
             counts = ", ".join(str(row.settings.get("bins")) for row in found)
-            raise KeyError(
+            raise UnknownNameError(
                 f"{name!r} was measured with bins {counts}; ask for one, as in table[{name!r}, {counts.split(',')[0]}]"
             )
-        raise KeyError(f"no row {key!r}; there are {', '.join(dict.fromkeys(row.name for row in self.rows))}")
+        raise UnknownNameError(f"no row {key!r}; there are {', '.join(dict.fromkeys(row.name for row in self.rows))}")
 
     def __repr__(self) -> str:
         lines = [f"Measurements(n={self.n}, kind={self.kind!r})"]

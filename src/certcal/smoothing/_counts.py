@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, choice, noise_level, random_seed, same_length, to_numpy, whole_number
 from certcal._base.json import PlainValues
+from certcal._base.told import Told
 from certcal.smoothing._noise import NOISES
 
 Integers = NDArray[np.int64]
@@ -82,7 +83,7 @@ class ConfidenceEstimates:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class Counts(Told):
     """Votes and confidence histograms of N samples, from which every certificate is computed.
 
     Draw number d of a sample is the model's output at x + δ, δ ~ N(0, σ²I), all draws independent, so the output must

@@ -35,6 +35,7 @@ from certcal._base.durable import open_regular, write_durably
 from certcal._base.files import path_of
 from certcal._base.parts import part_of
 from certcal._base.rounding import times_text
+from certcal._base.told import Told
 from certcal.claims import short_text
 from certcal.data import Inputs
 from certcal.data.work_folder import Work
@@ -64,7 +65,7 @@ Draws = Annotated[int, Meta(ge=1, le=MOST_DRAWS)]
 Numbers = list[Annotated[int, Meta(gt=-(2**62), lt=2**62)]]
 
 
-class DecisionSetting(msgspec.Struct, frozen=True):
+class DecisionSetting(Told, msgspec.Struct, frozen=True):
     """How decisions were reached."""
 
     radius: Annotated[float, Meta(ge=0.0)]

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError
 from certcal._base.durable import LOCK, is_leftover, open_regular, write_durably
 from certcal._base.parts import MOST_PARTS, shares
+from certcal._base.told import Told
 from certcal.data import Rows, blocks, hash_rows
 from certcal.smoothing._noise import NoiseKind
 
@@ -118,7 +119,7 @@ class DataRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _UNUSED = {"every": 1, "resize": None, "crop": None, "split": None, "range": None, "histograms": 1, "parts": 1}
 
 
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+class Manifest(Told, msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """All that a run was drawn with."""
 
     run: Digits

@@ -16,6 +16,7 @@ from certcal._base.checks import InputError, to_numpy, whole_number
 from certcal._base.files import path_of
 from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal._base.parts import missing_text
+from certcal._base.told import Told
 from certcal.smoothing._manifest import OLD_VERSION, Manifest, Size, Unit, input_fingerprints, read_manifest
 from certcal.smoothing._shards import (
     DAMAGED,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RunState:
+class RunState(Told):
     """How complete a run is."""
 
     finished: int

@@ -20,6 +20,7 @@ from certcal._base.parts import Part, part_of
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted, distance_text
+from certcal._base.told import Named, Told, UnknownNameError
 from certcal.claims import Estimate, round_outward
 from certcal.data.units import range_of
 from certcal.data.work_folder import ABOUT, Work, allocate_array, write_rows
@@ -53,7 +54,7 @@ _NOT_FOUND_BY = ("attacks", "bins", "device", "threads")
 
 
 @dataclass(frozen=True)
-class AttackSettings:
+class AttackSettings(Told):
     """What :func:`attack` was asked; ``attack(model, data, **vars(settings))`` asks it again."""
 
     epsilon: tuple[float, ...]
@@ -85,7 +86,7 @@ class AttackSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class AttackRow(PlainValues, keys="attack name epsilon moved labels_changed=changed restarts_won? **measured"):
+class AttackRow(Named, PlainValues, keys="attack name epsilon moved labels_changed=changed restarts_won? **measured"):
     """What was measured under one attack within one distance, or without any."""
 
     attack: str
@@ -104,8 +105,9 @@ class AttackRow(PlainValues, keys="attack name epsilon moved labels_changed=chan
         """The attack's name in full, or "unattacked"."""
         return self.measured.name
 
-    def __getitem__(self, metric: str) -> Estimate:
-        return next(row for row in self.measured.rows if row.name == metric)
+    def named(self) -> Mapping[str, Estimate]:
+        """The measurements under this attack by metric."""
+        return self.measured.named()
 
     @property
     def changed(self) -> int:
@@ -186,7 +188,12 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
         if len(found) == 1:
             return found[0]
         known = ", ".join(f"({row.attack!r}, {row.epsilon:g})" for row in self.rows)
-        raise KeyError(f"{key!r} names {len(found) or 'no'} rows; there are {known}")
+        raise UnknownNameError(f"{key!r} names {len(found) or 'no'} rows", remedy=f"there are {known}")
+
+    def named(self) -> Mapping[Any, AttackRow]:
+        """What each attack did, by its name, or by name and distance where there are several."""
+        alone = len(self.epsilons) == 1
+        return {row.attack if alone else (row.attack, row.epsilon): row for row in self.rows}
 
     def __repr__(self) -> str:
         before, after = (row["equal_mass_ece"].value for row in (self.clean, self.strongest))

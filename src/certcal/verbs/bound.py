@@ -11,6 +11,7 @@ from certcal._base.checks import MOST_CHANGE, InputError
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Range, Takes, gather, settings_of, verb
 from certcal._base.text import capital, counted
+from certcal._base.told import Named, Told
 from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
 from certcal.data import GroupingColumns, PredictionData, PredictionSource, about_predictions, load_table
 from certcal.predictions import Predictions
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BoundSettings:
+class BoundSettings(Told):
     """What :func:`bound` was asked; ``bound(data, **vars(settings))`` asks it again."""
 
     delta: float
@@ -66,7 +67,7 @@ class BoundSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedGroup:
+class BoundedGroup(Named, Told):
     """The bounds of all samples or of one group."""
 
     name: str
@@ -81,6 +82,10 @@ class BoundedGroup:
     """What a published formula gives whose proof has a gap, by method: an estimate, not a bound."""
     where: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of a group, its value of each column."""
+
+    def named(self) -> Mapping[str, Bound]:
+        """The bounds by method."""
+        return self.bounds
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -157,8 +162,9 @@ class Bounds(Result):
         """The binned error of all samples from both sides at one delta."""
         return self.whole.interval
 
-    def __getitem__(self, method: str) -> Bound:
-        return self.bounds[method]
+    def named(self) -> Mapping[str, Bound]:
+        """The bounds of all samples by method."""
+        return self.bounds
 
     def __repr__(self) -> str:
         first = next(iter(self.bounds.values()))

@@ -12,6 +12,7 @@ import numpy as np
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.text import capital, counted
+from certcal._base.told import Named, Told
 from certcal.claims import Bound, Certificate, in_full
 from certcal.data import GroupingColumns, IntervalOrigin, intervals_as_parquet
 from certcal.result import Answer, Result, answer_of_claims
@@ -74,7 +75,7 @@ class ComparedMethod(PlainValues, keys="method=name value text side seconds sent
 
 
 @dataclass(frozen=True, eq=False)
-class CertifiedAt:
+class CertifiedAt(Named, Told):
     """What is certified at one radius, of all samples or of one group, by one kind of certificate."""
 
     radius: float | None
@@ -148,6 +149,10 @@ class CertifiedAt:
     def width(self) -> float | None:
         """Mean width of the certified samples' intervals; None when there are none, and for a table."""
         return None if self.certificates is None else self.certificates.mean_width
+
+    def named(self) -> Mapping[str, Any]:
+        """The claims by their keys, about certified samples where there are some."""
+        return {key: claim for key, _, claim in sorted(self.claims(), key=lambda each: each[1] != "all")}
 
     def claims(self) -> list[tuple[str, str, Any]]:
         """Every claim with its key and the samples it is over, "certified" or "all"."""

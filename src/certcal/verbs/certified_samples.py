@@ -15,6 +15,7 @@ from certcal._base.checks import InputError
 from certcal._base.progress import Progress
 from certcal._base.rounding import sure_text, times_text
 from certcal._base.text import counted
+from certcal._base.told import Told
 from certcal.claims import short_text
 from certcal.data import (
     NOISE_NAMES,
@@ -59,7 +60,7 @@ _FOR = {
 
 
 @dataclass(frozen=True)
-class CertifyingSettings:
+class CertifyingSettings(Told):
     """At which radii samples are certified, and how."""
 
     radii: tuple[float, ...] | None

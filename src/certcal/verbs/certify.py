@@ -15,6 +15,7 @@ from certcal._base.checks import InputError
 from certcal._base.extensions import EXTENSIONS
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, defaults_of, gather, verb
+from certcal._base.told import Told
 from certcal.binning import check_edges, equal_mass_edges
 from certcal.data import ArrowStream, FrameLike, IntervalTable, grouping_names, read_intervals
 from certcal.predictions import Predictions
@@ -41,7 +42,7 @@ HEADLINE_STEP = 2  # half of sigma
 
 
 @dataclass(frozen=True)
-class CertifySettings:
+class CertifySettings(Told):
     """What :func:`certify` was asked; ``certify(source, **vars(settings))`` asks it again."""
 
     radii: tuple[float, ...] | None

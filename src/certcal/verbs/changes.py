@@ -14,6 +14,7 @@ from certcal._base.json import PlainValues
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
+from certcal._base.told import Told, first_by_name
 from certcal.claims import Bound, Estimate, Interval, percent_text
 from certcal.data import PredictionSource, Table
 from certcal.metrics import MetricEntry, check_names, entry_named
@@ -41,7 +42,7 @@ _TASKS = {"binary": "binary scores", "top-label": "confidences of the predicted 
 
 
 @dataclass(frozen=True)
-class ChangeSettings:
+class ChangeSettings(Told):
     """How two tables of predictions are compared; ``compare(old, new, **vars(settings))`` does it again."""
 
     pair: str
@@ -178,11 +179,9 @@ class ChangeComparison(Result):
         """What is compared: "estimates" or "bounds"."""
         return "bounds" if isinstance(self.new, Bounds) else "estimates"
 
-    def __getitem__(self, name: str) -> Change:
-        found = next((row for row in self.rows if row.name == name.lower()), None)
-        if found is None:
-            raise InputError(f"{name!r} is not among what both have: {', '.join(row.name for row in self.rows)}")
-        return found
+    def named(self) -> Mapping[str, Change]:
+        """The numbers that both have, with their differences; of several numbers of bins the first."""
+        return first_by_name(self.rows)
 
     def __repr__(self) -> str:
         return f"<ChangeComparison of {counted(len(self.rows), self.kind[:-1])}: {self.old.source} → {self.new.source}>"

@@ -14,6 +14,7 @@ from certcal._base.extensions import EXTENSIONS
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, check_arguments, defaults_of, gather, verb
 from certcal._base.text import counted
+from certcal._base.told import Told
 from certcal.data import Table, existing, log_columns, open_table
 from certcal.data.frames import collected
 from certcal.predictions import Predictions
@@ -36,7 +37,7 @@ _LOG = {"idx", "predict", "radius"}
 
 
 @dataclass(frozen=True)
-class CompareSettings:
+class CompareSettings(Told):
     """How runs and logs are compared; ``compare(*sources, **vars(settings))`` does it again."""
 
     radii: tuple[float, ...]

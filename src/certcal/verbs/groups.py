@@ -21,6 +21,7 @@ from typing import Any, SupportsIndex, TypeVar, overload
 
 from certcal._base.checks import InputError
 from certcal._base.text import did_you_mean
+from certcal._base.told import table_of
 from certcal.binning import BinTable
 from certcal.claims import Estimate
 from certcal.verbs.answers import SEGMENTS, ObservedRate, rate_of
@@ -55,6 +56,9 @@ class ByName(tuple[Member, ...]):
                 f"there is no group {key!r}", remedy=did_you_mean(key, names, f"there are {', '.join(names)}")
             )
         return found
+
+    def __str__(self) -> str:
+        return table_of(self) if self else "no groups"
 
 
 _OF_SCORES = ("events", "expected", "ratio", "ratio_interval")

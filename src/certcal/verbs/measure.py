@@ -16,6 +16,7 @@ from certcal._base.json import PlainValues
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted
+from certcal._base.told import Named, Told, first_by_name
 from certcal.binning import equal_width_edges, sums
 from certcal.claims import Bound, Estimate
 from certcal.data import (
@@ -69,7 +70,7 @@ _FEW_HEAVY = (
 
 
 @dataclass(frozen=True)
-class MeasureSettings:
+class MeasureSettings(Told):
     """What :func:`measure` was asked; ``measure(data, **vars(settings))`` asks it again."""
 
     bins: tuple[int, ...]
@@ -112,7 +113,7 @@ class MeasureSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredGroup(PlainValues, keys="n where? rate? measurements=rows reliability effective_n? bounds?"):
+class MeasuredGroup(Named, PlainValues, keys="n where? rate? measurements=rows reliability effective_n? bounds?"):
     """The measurements of all samples or of one group."""
 
     name: str
@@ -133,6 +134,10 @@ class MeasuredGroup(PlainValues, keys="n where? rate? measurements=rows reliabil
     """Its value of each column."""
     rate: GroupRate | None = None
     """What was predicted of it and observed, with intervals that hold for all groups together; None for all samples."""
+
+    def named(self) -> Mapping[str, Estimate]:
+        """The measurements by metric; of several numbers of bins the first."""
+        return first_by_name(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,10 +237,18 @@ class Measurement(Result):
     def __len__(self) -> int:
         return len(self.whole.rows)
 
-    def __getitem__(self, key: str | tuple[str, int]) -> Estimate:
+    @property
+    def _by_name(self) -> Measurements:
         from certcal.metrics import Measurements
 
-        return Measurements(tuple(self.whole.rows), self.n, self.about["kind"])[key]
+        return Measurements(tuple(self.whole.rows), self.n, self.about["kind"])
+
+    def named(self) -> Mapping[Any, Estimate]:
+        """The measurements of all samples by metric, or by metric and bins where there are several."""
+        return self._by_name.named()
+
+    def __getitem__(self, key: str | tuple[str, int]) -> Estimate:
+        return self._by_name[key]
 
     def __repr__(self) -> str:
         first = self.headline

@@ -15,6 +15,7 @@ from certcal._base.json import PlainValues
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, gather, verb
 from certcal._base.text import counted
+from certcal._base.told import Named, Told
 from certcal.claims import Bound, Estimate, assumptions_of, round_outward
 from certcal.data import (
     METADATA,
@@ -50,7 +51,7 @@ _DRAWN = "anything about samples that are drawn differently"
 
 
 @dataclass(frozen=True)
-class VerifySettings:
+class VerifySettings(Told):
     """What :func:`verify` was asked; ``verify(model, data, box, **vars(settings))`` asks it again."""
 
     label: str | None
@@ -74,6 +75,7 @@ class VerifySettings:
 
 @dataclass(frozen=True, eq=False)
 class VerifiedAt(
+    Named,
     PlainValues,
     keys="epsilon mean_width=width mean_reached_width=reached_width reached_at_both_ends=exact classes_changed reached "
     "**summary",
@@ -89,6 +91,11 @@ class VerifiedAt(
     reached: Estimate
     """The largest calibration error for which an attack found inputs: a lower end of the worst case over the samples
     that the summary's is over. Without an attack the calibration error of the samples as they are."""
+
+    def named(self) -> Mapping[str, Any]:
+        """The claims by their keys, about certified samples where there are some; and what an attack reached."""
+        claims = sorted(self.summary.claims(), key=lambda each: each[1] != "all")
+        return {key: claim for key, _, claim in claims} | {"reached": self.reached}
 
     @property
     def worst(self) -> WorstCase:

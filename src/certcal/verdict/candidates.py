@@ -64,6 +64,11 @@ class Candidate:
         return cls(claim, (key, also, other, *names), settings=settings, about=about, **more)
 
     @property
+    def key(self) -> str:
+        """Its name in a mapping."""
+        return plain(self.names[0] if self.names else str(self.claim.name))
+
+    @property
     def known(self) -> dict[str, Any]:
         """All settings, and the group."""
         own = {**getattr(self.claim, "settings", {}), **self.settings}

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.text import counted, did_you_mean
+from certcal._base.told import Told
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +27,7 @@ _GIVE = (
 
 
 @dataclass(frozen=True)
-class Amount:
+class Amount(Told):
     """How far one feature may move: down and up, in some unit, or to which values.
 
     Examples
@@ -95,7 +96,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class InputBox:
+class InputBox(Told):
     """A perturbation set: how far each feature may be moved, at the same time and independently of the others.
 
     Examples

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
+from certcal._base.told import Told
 from certcal.verification.boxes import BoxedRows
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Verified:
+class Verified(Told):
     """What a verifier found about each sample of a region."""
 
     lower: Floats

@@ -14,6 +14,7 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, bin_count, choice, failure_probability
 from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal._base.rounding import minus
+from certcal._base.told import Told
 from certcal.binning import CLOSED, edges_for
 from certcal.bounds.concentration import binomial_limits
 from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, short_text, these_samples
@@ -36,7 +37,7 @@ METRICS = ("brier_score", "nll", "calibration_error", "mce", "ks_error")
 
 
 @dataclass(frozen=True, eq=False)
-class CertifiedRange:
+class CertifiedRange(Told):
     """What one metric can be when every confidence is anywhere inside its interval.
 
     Examples

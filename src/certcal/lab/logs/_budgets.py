@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from certcal._base.checks import InputError, failure_probability, whole_number
 from certcal._base.json import PlainValues
+from certcal._base.told import Told
 from certcal.claims import short_text
 from certcal.smoothing.robustness.distribution import MOST_DRAWS, ConvertedAccuracy
 
@@ -37,7 +38,7 @@ class Budget(PlainValues):
 
 
 @dataclass(frozen=True, eq=False)
-class SettingTable:
+class SettingTable(Told):
     """Certified accuracy of several runs at one σ, as it would be at another budget and level.
 
     An estimate: the shares of votes seen are taken for p_A (Sun et al. 2025, appendix B.1). With n draws they come in

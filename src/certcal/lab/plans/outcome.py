@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
+from certcal._base.told import Told
 from certcal.lab.plans.plan import OF_GROUP, PublishedTable
 
 Number: TypeAlias = "float | str | None"
@@ -14,7 +15,7 @@ MISSING = "–"
 
 
 @dataclass(frozen=True)
-class OurTable:
+class OurTable(Told):
     """A table in the layout of a paper; rows are named as in the plan's published one."""
 
     name: str
@@ -105,7 +106,7 @@ class RowOrder:
 
 
 @dataclass(frozen=True)
-class ComparedTable:
+class ComparedTable(Told):
     """A table beside the printed one."""
 
     ours: OurTable

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct, structs
 
 from certcal._base.checks import InputError
 from certcal._base.text import did_you_mean
+from certcal._base.told import Told
 from certcal.lab.plans import MODULES
 
 HERE = Path(__file__).parent
@@ -42,7 +43,7 @@ class Floor:
     least: int
 
 
-class PublishedTable(Struct, frozen=True, forbid_unknown_fields=True):
+class PublishedTable(Told, Struct, frozen=True, forbid_unknown_fields=True):
     """Numbers as a paper prints them; a text where it prints none, such as "–" or a range."""
 
     columns: list[str | float]
@@ -55,7 +56,7 @@ class PublishedTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Decimals that are printed, in all columns or in each, where they are not those of our table."""
 
 
-class PaperPlan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PaperPlan(Told, Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What all plans have."""
 
     kind: str

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from certcal._base.rounding import minus, signed
 from certcal._base.text import counted
+from certcal._base.told import Told
 from certcal.claims import round_outward
 
 Floats = NDArray[np.float64]
@@ -27,7 +28,7 @@ _DISTINCT, _BRACKETS = 8, 5
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Told):
     """A number that an answer rests on, with an interval over models.
 
     The interval says how the number would vary with other models of the kind; it is an estimate, not a guarantee.
@@ -117,7 +118,7 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class Matrix(Told):
     """Rank correlations between columns; NaN where one of the two is constant."""
 
     title: str
@@ -195,7 +196,7 @@ class Lines:
 
 
 @dataclass(frozen=True, eq=False)
-class FindingTable:
+class FindingTable(Told):
     """Rows of texts and numbers."""
 
     title: str
@@ -208,7 +209,7 @@ Chart = Matrix | BoxPlots | ScatterPlot | Lines | FindingTable
 
 
 @dataclass(frozen=True, eq=False)
-class QuestionAnswer:
+class QuestionAnswer(Told):
     """The answer to one of the questions, for this population."""
 
     number: int

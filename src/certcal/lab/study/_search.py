@@ -14,6 +14,7 @@ from certcal._base.checks import InputError
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, verb
 from certcal._base.text import counted
+from certcal._base.told import Told
 from certcal.lab.study._benchmark import Benchmark, SearchObjective
 from certcal.lab.study._overview import StudyOverview, open_study_table
 from certcal.lab.study._search_methods import METHODS
@@ -32,7 +33,7 @@ _OPTIMISM = (
 
 
 @dataclass(frozen=True)
-class SearchRow:
+class SearchRow(Told):
     """What one method found for one objective."""
 
     objective: str

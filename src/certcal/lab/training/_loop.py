@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from certcal._base.checks import InputError
 from certcal._base.text import counted
+from certcal._base.told import Told
 from certcal.attacks import Target
 from certcal.data import Inputs
 from certcal.lab.training._checkpoints import RunFolder, TrainingState, open_run_folder, save_model
@@ -74,7 +75,7 @@ class TrainingProgress:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class Trained(Told):
     """A trained network."""
 
     network: nn.Module

@@ -13,6 +13,7 @@ import numpy as np
 
 from certcal._base.checks import InputError, choice, whole_number
 from certcal._base.text import did_you_mean
+from certcal._base.told import Told
 from certcal.attacks import ADVERSARIES, Ball
 from certcal.attacks.ball import NORMS, Norm
 from certcal.lab.training._augment import AUGMENTATIONS
@@ -31,7 +32,7 @@ _EPOCHS = 150
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Told):
     """One training run, apart from its data, its network and where it begins.
 
     :func:`certcal.lab.training.recipe` fills in the published numbers of a method. Epochs are counted from 0.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, correctness, same_length, shortened, to_numpy, whole_number
 from certcal._base.json import PlainValues
+from certcal._base.told import Told
 from certcal.claims import short_text
 from certcal.smoothing.robustness.votes import vote_radii
 
@@ -82,7 +83,7 @@ class AccuracyCurve(PlainValues, kind="certified accuracy", more="values texts")
 
 
 @dataclass(frozen=True, eq=False)
-class AccuracySteps:
+class AccuracySteps(Told):
     """Certified accuracy at every radius: a falling staircase, known exactly since the radius of every sample is.
 
     Examples

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability, noise_level, to_numpy, whole_number
 from certcal._base.json import PlainValues
+from certcal._base.told import Told
 from certcal.claims import short_text
 from certcal.smoothing.robustness.accuracy import check_at
 from certcal.smoothing.robustness.votes import as_record, certifying_probability, smallest_votes, votes_tail
@@ -105,7 +106,7 @@ class PaCurve(PlainValues, kind="curve of p_A"):
 
 
 @dataclass(frozen=True, eq=False)
-class PaDistribution(Convertible):
+class PaDistribution(Convertible, Told):
     """The empirical distribution of p_A over the samples of a run or log.
 
     Examples

@@ -1,0 +1,158 @@
+"""How results and their parts print, and how their numbers are asked for by name."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import ItemsView, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, cast
+
+from certcal._base.checks import InputError
+from certcal._base.rounding import minus, round_outward
+from certcal._base.text import did_you_mean, plain_name
+
+_SHORT, _FEW = 60, 8
+
+
+class UnknownNameError(InputError, KeyError):
+    """A name under which there is no number."""
+
+    __str__ = Exception.__str__
+
+
+class Named:
+    """Numbers by name, the same way everywhere: ``found["ece"]``, ``"ece" in found``, ``dict(found)``."""
+
+    @abstractmethod
+    def named(self) -> Mapping[str, Any]:
+        """The numbers by name."""
+
+    def keys(self) -> Sequence[str]:
+        """Names of the numbers."""
+        return tuple(self.named())
+
+    def items(self) -> ItemsView[str, Any]:
+        """Names and numbers."""
+        return self.named().items()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The number of a name, or the default."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(cast("str", name)) is not None
+
+    def __getitem__(self, name: Any) -> Any:
+        named = self.named()
+        key = next((each for each in named if plain_name(each) == plain_name(str(name))), None)
+        if key is None:
+            raise UnknownNameError(
+                f"there is no {name!r}", remedy=did_you_mean(name, named, f"there are {', '.join(named) or 'none'}")
+            )
+        return named[key]
+
+
+def first_by_name(rows: Iterable[Any]) -> dict[str, Any]:
+    """Rows by their names; of several of one name the first."""
+    found: dict[str, Any] = {}
+    for row in rows:
+        found.setdefault(row.name, row)
+    return found
+
+
+class Told:
+    """Prints its sentences, or its fields in words, and never how it was made."""
+
+    def __str__(self) -> str:
+        return in_lines(self)
+
+
+def in_lines(value: Any) -> str:
+    """What a value claims, else a line per field and number."""
+    if said := _sentences(value):
+        return "\n".join(said)
+    rows = [*_facts(value, nested=not isinstance(value, Named)), *_numbers(value)]
+    if not rows and hasattr(value, "card"):
+        rows = [row for table in value.card().tables for row in table.rows]
+    return _aligned([(name.replace("_", " "), *texts) for name, *texts in rows]) or repr(value)
+
+
+def table_of(values: Iterable[Any]) -> str:
+    """A line per value: its own facts and numbers below those of the others."""
+    lines = [dict((*_facts(each, nested=False), *_numbers(each, brief=True))) for each in values]
+    heads = list(dict.fromkeys(name for line in lines for name in line))
+    return _aligned([heads, *([line.get(head, "") for head in heads] for line in lines)])
+
+
+def _sentences(value: Any) -> list[str]:
+    for name in ("statement", "sentences", "sentence"):
+        said = getattr(value, name, "")
+        if said and not callable(said):
+            return [said] if isinstance(said, str) else list(map(str, said))
+    return []
+
+
+def _facts(value: Any, nested: bool = True) -> list[tuple[str, str]]:
+    names: Iterable[str] = getattr(value, "_fields", getattr(value, "__struct_fields__", ()))
+    names = [each.name for each in fields(value)] if is_dataclass(value) else names
+    found = [(name, _brief(getattr(value, name), nested)) for name in names if not name.startswith("_")]
+    return [(name, text) for name, text in found if text]
+
+
+def _numbers(value: Any, brief: bool = False) -> list[tuple[str, str]]:
+    named: Mapping[Any, Any] = value.named() if isinstance(value, Named) else {}
+    texts = {name if isinstance(name, str) else " ".join(map(str, name)): each for name, each in named.items()}
+    return [(name, _number(each, brief)) for name, each in texts.items() if hasattr(each, "value")]
+
+
+def _number(claim: Any, brief: bool) -> str:
+    side = getattr(claim, "side", "") or getattr(claim, "extreme", "")
+    text = minus(getattr(claim, "text", "") or f"{claim.value:.4f}")
+    ends = getattr(claim, "interval", None)
+    if brief or ends is None:
+        return text if brief or not side else f"at {'most' if side in ('upper', 'highest') else 'least'} {text}"
+    lower, upper = (minus(round_outward(end, side)) for end, side in ((ends.lower, "lower"), (ends.upper, "upper")))
+    return f"{text} ({lower} to {upper})"
+
+
+def _brief(value: Any, nested: bool = True) -> str:
+    """A value in a few words; nothing for what is not there."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return minus(f"{value:,}")
+        case float():
+            return minus(f"{value:.6g}")
+        case str():
+            return value
+        case _ if not nested:
+            return ""
+        case Mapping():
+            named = cast("Mapping[str, Any]", value)
+            parts = [f"{name} {text}" for name, each in named.items() if (text := _brief(each))]
+            return _joined(parts) or (f"{len(named):,} in all" if named else "")
+        case tuple() | list() if not hasattr(cast("Any", value), "_fields"):
+            several = cast("Sequence[Any]", value)
+            return _joined([_brief(each) for each in several]) or (f"{len(several):,} in all" if several else "")
+        case _ if hasattr(value, "shape") and hasattr(value, "size"):
+            size = "×".join(f"{each:,}" for each in value.shape)
+            return f"{size} values from {value.min():.6g} to {value.max():.6g}" if value.size else ""
+        case _:
+            own = _joined([f"{name} {text}" for name, text in _facts(value)])
+            return next(iter(_sentences(value)), "") or own or str(type(value).__name__)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    text = ", ".join(filter(None, parts))
+    return text if len(parts) <= _FEW and len(text) <= _SHORT else ""
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
