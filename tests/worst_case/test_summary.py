@@ -170,7 +170,7 @@ def test_every_claim_has_a_sentence_and_a_safe_text():
     for key, _, claim in claims:
         below = key in ("certified_accuracy", "certified_skill", "certified_best_skill", "certified_resolution")
         assert float(claim.text) <= claim.value + 1e-15 if below else float(claim.text) >= claim.value
-        assert claim.text in claim.sentence
+        assert claim.text.replace("-", "−") in claim.sentence
         assert claim.sentence.endswith(".")
 
 
