@@ -294,7 +294,7 @@ def test_the_dictionary_is_plain_and_says_what_the_summary_says(given_):
     for name, value in found.values.items():
         assert document[name] == whole[f"certified_{name}"] == value.to_dict()
         assert document[name]["side"] == ("lower" if name in ("skill", "best_skill", "resolution") else "upper")
-        assert value.text in value.sentence
+        assert value.text.replace("-", "−") in value.sentence
     assert summary.skill == found.skill
     for other in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
         assert other == found
