@@ -272,7 +272,7 @@ def test_certified_calibration_is_as_printed_and_missing_where_nothing_is_certif
         error = summary["calibration_error"]
         worst = "–" if error.worst is None else error.worst.text
         assert row[:4] == [name, f"{summary.n_certified} of {summary.n}", worst, error.worst_all.text]
-        assert row[5] == ("–" if math.isnan(summary.skill.value) else summary.skill.text)
+        assert row[5] == ("–" if math.isnan(summary.skill.value) else summary.skill.text.replace("-", "−"))
     assert [row[2] for row in rows[-2:]] == ["–", "–"]
     assert [len(group) for group in calibration_charts(found)] == [2] * 4
     titles = [section.title for section in seven().report().sections]

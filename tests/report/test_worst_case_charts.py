@@ -138,7 +138,7 @@ def test_results_without_these_curves_are_refused():
     plain, other = admm(*SAMPLES, bins=3, steps=2), dece_ascent(*SAMPLES, bins=3, steps=2, track=True)
     assert dict(plain.history) == {}
     for found in (plain, other):
-        with pytest.raises(InputError, match=r"found has no 'lagrangian' in its history; pass a result of admm\("):
+        with pytest.raises(InputError, match=r"baseline has no 'lagrangian' in its history; pass a result of admm\("):
             admm_convergence(found)
     with pytest.raises(InputError, match="run is 2; choose one from 0 to 1"):
         admm_constraints(TRACKED, run=2)
