@@ -108,6 +108,13 @@ MUTATIONS = (
         "test_of_2000_calibrated_tables_with_overlapping_groups_at_most_one_in_twenty_is_called_wrong",
     ),
     mutation(
+        "answers: a range that ends where the scores do is the highest",
+        "verbs/answers.py",
+        "return span[0] is found.groups[0], span[-1] is found.groups[-1]",
+        "return span[0] is found.groups[0], span[-1].end >= found.groups[-1].end",
+        "tests/verbs/test_answers.py::test_scores_that_are_all_0_or_1_err_in_two_directions",
+    ),
+    mutation(
         "answers: groups have the level of all of them each",
         "verbs/answers.py",
         'Reliability.of_bins(bins, "joint", 1 - alpha)',

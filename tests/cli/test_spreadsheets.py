@@ -119,6 +119,42 @@ FILES = {
         (),
         {"score": "outcome", "outcome": "score"},
     ),
+    "good and bad, with a byte order mark, percent signs and a quoted thousand": (
+        "\ufeff" + rows(lambda s, y: f'{percent(s)}%,{"bad" if y else "good"},"1,234.50"', "score,outcome,amount"),
+        "utf-8",
+        ("'score' has percent signs and was divided by 100", "'bad' counts as 1"),
+        {"positive": "bad"},
+    ),
+    "points for what Stata has not": (
+        rows(lambda s, y: f"{s},{y}", "score,outcome") + ".,1\n0.5,.\n",
+        "utf-8",
+        ("2 rows left out (2 with an empty cell)",),
+        {"missing": "drop"},
+    ),
+    "#N/A of Excel and n/a, with blank lines between": (
+        rows(lambda s, y: f"{s},{y}\n", "score,outcome") + "#N/A,1\n0.5,n/a\n\n",
+        "utf-8",
+        ("2 rows left out (2 with an empty cell)",),
+        {"missing": "drop"},
+    ),
+    "names of rows and TRUE, as R writes them with tabs": (
+        "score\toutcome\n" + rows(lambda s, y: f'"{s}"\t{s}\t{"TRUE" if y else "FALSE"}', "").lstrip(),
+        "utf-8",
+        ("the first column, which has no name, taken for the names of rows",),
+        None,
+    ),
+    "totals below": (
+        rows(lambda s, y: f"c,{s},{'yes' if y else 'no'}", "customer,score,outcome") + "Total,,\n",
+        "utf-8",
+        ("1 row left out (1 with an empty cell)",),
+        {"missing": "drop"},
+    ),
+    "padded names and cells, and a semicolon too many": (
+        rows(lambda s, y: f" {comma(s)} ; {y};", "Score ; Outcome;"),
+        "utf-8",
+        ("'Score ' has decimal commas",),
+        None,
+    ),
     "names that say nothing": (
         rows(lambda s, y: f"{1000 + s * 1e4:.0f},{s},{'yes' if y else 'no'}", "Kunde,PD,Ausfall"),
         "utf-8",
@@ -201,6 +237,13 @@ def test_rows_of_errors_are_those_of_the_file_where_rows_before_were_left_out(tm
         ),
         ("score;outcome\n12 %;1\n0.3;0\n", "row 2 is '0.3', with no percent sign"),
         ("score,outcome\n3.5,1\n0.2,0\n", "is 3.5, outside .*; if these are percentages, say so; add percent=True"),
+        ("score;outcome\n12 %;1\n13 %;0\nSumme;2\n", "row 3 is 'Summe', .*; it looks like a row of totals: delete it"),
+        ("score,outcome\n0.2,1\nTotal,1\n", "is 'Total', not a number; it looks like a row of totals: delete it"),
+        ("score,score,outcome\n0.2,0.2,1\n", "2 columns are called 'score'; rename all but one"),
+        (
+            "score,outcome\n612,1\n640,0\n",
+            "certcal recalibrate fit .*table.csv --score=score --outcome=outcome --real-scores -o map.json",
+        ),
         ("score,outcome\n-3.5,1\n0.2,0\n", "log-odds become probabilities by the sigmoid"),
     ],
 )
@@ -236,6 +279,12 @@ def test_excel_is_read_with_titles_empty_cells_and_percentages(tmp_path):
     found = certcal.measure(path, by="site")
     assert found["ece"].value == EXPECTED
     assert "sheet 'Sheet', the first of 2; 2 lines above the column names skipped" in found.description
+    book = openpyxl.load_workbook(path)
+    book.create_sheet("cover", 0).append(["Risk report, May"])
+    book.save(path)
+    found = certcal.measure(path, by="site")
+    assert found["ece"].value == EXPECTED
+    assert "sheet 'Sheet', number 2 of 3; 2 lines above the column names skipped" in found.description
     path = workbook(tmp_path / "u.xlsx", ["score", "outcome"], ["12,5 %", "yes"], ["50 %", "no"], [None, "no"])
     with pytest.raises(InputError, match=r"column 'score', row 3 is empty; .*; add missing='drop'"):
         read_predictions(path)

@@ -180,6 +180,15 @@ def test_few_samples_ties_and_weights_have_answers_too() -> None:
     assert gap == pytest.approx(np.average(outcomes - SCORES, weights=weight))
 
 
+def test_scores_that_are_all_0_or_1_err_in_two_directions() -> None:
+    score = np.repeat([0.0, 1.0], 200)
+    outcome = np.where(np.arange(400) % 10 == 0, 1 - score, score).astype(int)
+    found = certcal.measure(outcome, score)
+    assert found.answer[0].text == "Not calibrated: low scores are understated, high scores overstated."
+    assert found.answer[1].text.startswith("Below 100%, 10% happen where 0% is predicted. At 100%, 90")
+    assert "above 100" not in str(found)
+
+
 def test_confidences_are_over_or_underconfident_and_classes_have_a_worst() -> None:
     confidence = RNG.beta(8, 2, 3000)
     correct = (RNG.random(3000) < confidence**1.6).astype(int)

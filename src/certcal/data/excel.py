@@ -1,4 +1,4 @@
-"""Excel workbooks (.xlsx): the first sheet as a table."""
+"""Excel workbooks (.xlsx): the first sheet of several columns as a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIRST_ROWS = 1000
 
 
 class ExcelTable(OpenTable):
-    """The first sheet of a workbook that has cells; what formulas gave when it was saved counts."""
+    """The first sheet of a workbook with two columns or more; what formulas gave when it was saved counts."""
 
     def __init__(self, file: Path, path: Path, how: Reading) -> None:
         self.file, self.path, self.how = file, path, how
@@ -28,6 +28,7 @@ class ExcelTable(OpenTable):
         self.rows = None
         with self._workbook() as book:
             sheets = [sheet.title for sheet in book.worksheets]
+            self._sheet = next((place for place, sheet in enumerate(book.worksheets) if _is_table(sheet)), 0)
         first = [row for _, row in zip(range(_FIRST_ROWS), self._cells(), strict=False)]
         filled = [place for place, row in enumerate(first) if any(cell is not None for cell in row)]
         if not filled:
@@ -43,7 +44,8 @@ class ExcelTable(OpenTable):
                     kinds[place] = json_kind(cell)
         self._places = {name: place for place, name in reversed(list(enumerate(names))) if name}
         self.columns = tuple(TableColumn(name, kind) for name, kind in zip(names, kinds, strict=True) if name)
-        said = [f"sheet {sheets[0]!r}, the first of {len(sheets)}"] if len(sheets) > 1 else []
+        order = f"number {self._sheet + 1}" if self._sheet else "the first"
+        said = [f"sheet {sheets[self._sheet]!r}, {order} of {len(sheets)}"] if len(sheets) > 1 else []
         said += [f"{counted(self._above, 'line')} above the column names skipped"] if self._above else []
         self.notes = tuple(said)
         self.decimal = ","
@@ -71,7 +73,7 @@ class ExcelTable(OpenTable):
 
     def _cells(self) -> Iterator[tuple[Any, ...]]:
         with self._workbook() as book:
-            for row in book.worksheets[0].iter_rows(values_only=True):
+            for row in book.worksheets[self._sheet].iter_rows(values_only=True):
                 yield tuple(None if isinstance(cell, str) and cell.strip() in MISSING else cell for cell in row)
 
     @contextmanager
@@ -99,6 +101,12 @@ class ExcelTable(OpenTable):
             raise InputError(damaged(self.path, "Excel file", error)) from error
         finally:
             book.close()
+
+
+def _is_table(sheet: Any) -> bool:
+    """Whether one of its first rows has two cells."""
+    first = sheet.iter_rows(max_row=_FIRST_ROWS, values_only=True)
+    return any(sum(cell is not None for cell in row) > 1 for row in first)
 
 
 def _without_end(row: tuple[Any, ...]) -> tuple[Any, ...]:

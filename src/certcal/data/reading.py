@@ -66,6 +66,10 @@ class Reading:
         return cls(**asked)
 
 
+# How the last row of a spreadsheet may begin.
+_TOTALS = r"(grand |sub)?(total|sum|summe|gesamt|insgesamt|somme|suma|totaal)"
+
+
 @dataclass(eq=False)
 class CellReader:
     """Turns texts into numbers and leaves out rows, and remembers what it did: the same rule for all pieces."""
@@ -93,7 +97,10 @@ class CellReader:
             there = (
                 "a percent sign, which others lack" if signs[np.argmax(other)] else "no percent sign, as others have"
             )
-            cells.refuse(other, f"is {cells.text(other)!r}, with {there}", "write all numbers in one way")
+            text = cells.text(other)
+            totals = re.match(_TOTALS, text.strip(), re.IGNORECASE)
+            remedy = self.remedy(text)[0] if totals else "write all numbers in one way"
+            cells.refuse(other, f"is {text!r}, with {there}", remedy)
         self._signed[cells.column] = bool(signs.any())
         plain = compute.replace_substring_regex(texts, r"\s*%$", "")
         commas = to_numpy(compute.match_substring(plain, ","))
@@ -125,6 +132,8 @@ class CellReader:
         """What to do about a text that is no number: remedy, roles, and what to add."""
         if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", text.strip()) and self.how.decimal is None and self.lenient:
             return "if the comma is a decimal comma, say so", (), {"decimal": ","}
+        if re.match(_TOTALS, text.strip(), re.IGNORECASE):
+            return "it looks like a row of totals: delete it", (), {}
         return "repair or drop the row, or name another column", (), {}
 
     def scores(self, cells: ColumnValues) -> NDArray[Any]:

@@ -439,6 +439,8 @@ class Resolver:
         """The one column whose name says it."""
         found = self.find(role, ranks)
         if len(found) > 1 and needed:
+            if len(set(found)) == 1:
+                raise InputError(f"{len(found)} columns are called {found[0]!r}", remedy="rename all but one")
             names = " and ".join(map(repr, found))
             raise InputError(f"{names} may each be the {role}", remedy=f"name one as {role}", roles=(role,))
         return found[0] if len(found) == 1 else None

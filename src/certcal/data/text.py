@@ -30,6 +30,8 @@ _HEAD_BYTES = 1 << 16
 _DELIMITERS = (",", ";", "\t", "|")
 _SPACE = " "
 MISSING = frozenset({"N/A", "NA", "NULL", "null", "n/a", "#N/A", "#NA", "<NA>", "None"})
+# What stands for an empty cell: what pyarrow takes for one, and the point of Stata and SAS.
+_NULLS = [*arrow_csv.ConvertOptions().null_values, "."]
 # Of JSON lines, so many tell which columns there are and what they hold.
 _FIRST_LINES = 1000
 
@@ -69,9 +71,14 @@ class TextTable(OpenTable):
         self.notes = (*self.notes, *([above] if titles else ()))
         plain = _SPACE.join(header.split()) if self.delimiter == _SPACE else header
         try:
-            self._header = next(csv.reader([plain], delimiter=self.delimiter)) if named else None
+            names_read = next(csv.reader([plain], delimiter=self.delimiter))
         except csv.Error:
             raise InputError(f"{path}: the header has a name longer than any is; check which file it is") from None
+        self._header = names_read if named else None
+        if not named and _has_row_names(rest, self.delimiter):  # as R writes them
+            self._header = [next(name for name in ("row", "row name", "") if name not in names_read), *names_read]
+            self._skipped += 1 + next(place for place, line in enumerate(lines) if line.strip())
+            self.notes = (*self.notes, "the first column, which has no name, taken for the names of rows")
         # Not through Python unless it must be: pyarrow reads ahead, and a thread of its own that waits for Python while
         # the program ends would take the program down with it.
         python = self.delimiter == _SPACE or self.encoding != "utf-8"
@@ -136,7 +143,10 @@ class TextTable(OpenTable):
             ),
             parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=None if types is None else list(types), column_types=types, strings_can_be_null=True
+                include_columns=None if types is None else list(types),
+                column_types=types,
+                strings_can_be_null=True,
+                null_values=_NULLS,
             ),
         )
 
@@ -410,6 +420,14 @@ def _titles(lines: list[str]) -> int:
     )
     header = header_row(rows)
     return there[header] if header else 0
+
+
+def _has_row_names(lines: list[str], delimiter: str) -> bool:
+    """Whether the rows below a header begin with one quoted field more than it has."""
+    if len(lines) < 2 or delimiter == _SPACE:
+        return False
+    names, *rows = (len(_fields(line, delimiter)) for line in lines[:3])
+    return all(line.startswith('"') for line in lines[1:3]) and all(count == names + 1 for count in rows)
 
 
 def _columns(lines: list[str], delimiter: str) -> Iterator[tuple[str, ...]]:

@@ -295,9 +295,9 @@ def _not_calibrated(found: Diagnosis, words: _Words, line: Sentence | None) -> S
 
 def _pattern(found: Diagnosis, words: _Words) -> str:
     places = {"low": list[str](), "middling": list[str](), "high": list[str]()}
-    for union, _ in found.ranges:
+    for union, span in found.ranges:
         side = words.under if union.direction > 0 else words.over
-        first, last = union.start <= found.groups[0].start, union.end >= found.groups[-1].end
+        first, last = _is_outermost(found, span)
         if first and last:
             return f"all {words.scores} are {side}"
         places["low" if first else "high" if last else "middling"].append(side)
@@ -358,6 +358,11 @@ def _about_ranges(found: Diagnosis, words: _Words) -> Sentence | None:
     return Sentence("shown", " ".join(texts), "proven", data)
 
 
+def _is_outermost(found: Diagnosis, span: Sequence[ObservedRate]) -> tuple[bool, bool]:
+    """Whether a range has the lowest group, and the highest; where many scores are 1, others end there, too."""
+    return span[0] is found.groups[0], span[-1] is found.groups[-1]
+
+
 def _is_all_of(found: Diagnosis) -> bool:
     """Whether all groups err alike, so that the sentence about the whole has said it."""
     ranges = found.ranges
@@ -365,12 +370,13 @@ def _is_all_of(found: Diagnosis) -> bool:
 
 
 def _about_range(found: Diagnosis, union: ObservedRate, groups: Sequence[ObservedRate], words: _Words) -> str:
-    first, last = union.start <= found.groups[0].start, union.end >= found.groups[-1].end
+    first, last = _is_outermost(found, groups)
     happen, predicted = _two_percents(union.observed, union.predicted)
     said = f"{happen} {words.happen} where {predicted} is {words.predicted}"
     if not (first and last):
         low, high = _two_percents(union.start, union.end)
         place = f"Below {high}" if first else f"Above {low}" if last else f"From {low} to {high}"
+        place = f"At {low}" if union.start == union.end else place
         said = f"{place}, {said}"
     if words is _SCORES and math.isfinite(union.ratio) and not 0.8 < union.ratio < 1.25:
         low, high = union.ratio_interval
