@@ -10,7 +10,6 @@ from certcal import Predictions, recalibrate
 from certcal.calibrators import MapInput, PlattScaling, cross_fit, fit_by_group
 from certcal.data import group_samples
 
-
 RNG = np.random.default_rng(1)
 Z = RNG.random(6000)
 GROUP = np.where(RNG.random(6000) < 0.85, "many", "few")
