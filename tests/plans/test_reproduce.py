@@ -46,6 +46,7 @@ def test_a_plan_runs_resumes_and_writes_its_table_in_every_form(out: Path) -> No
         ({"sampel.n": 3}, "sampel is no field of a plan of kind certified; did you mean 'sample'?"),
         ({"sample.n": "many"}, "cc-table7: sample.n: expected int, got str"),
         ({"baselines.0.sigm": 3}, "baselines.0.sigm is no field"),
+        ({"network": "mlp"}, "cc-table7: network is a part of the plan with fields of its own; give network.name, "),
         ({"network.nam": "mlp"}, "network.nam is no field of a plan of kind certified; did you mean 'name'?"),
         ({"baselines.9.sigma": 3}, "the plan has no field baselines.9.sigma"),
         ({"kind": "unknown"}, "kind is 'unknown', which is none"),
@@ -146,6 +147,9 @@ def test_tables_that_are_missing_are_named_before_any_job_and_unknown_data_in_dr
     with pytest.raises(InputError, match="muc-figure4 has no data called yelp-polarty; did you mean 'yelp-polarity'"):
         certcal.reproduce("muc-figure4", data={"yelp-polarty": "x"}, dry_run=True, probe=0)
     assert not [*tmp_path.iterdir()]
+    far = certcal.reproduce("cc-table4", data="nowhere", dry_run=True, probe=0)
+    assert far.top() == [f"0 of {far.jobs} jobs done.", f"It needs {'; '.join(far.plan.needs.values())}."]
+    assert far.notes == ("nowhere: there is no such file or folder yet.",)
 
 
 def test_a_dry_run_says_what_is_left(tmp_path: Path) -> None:

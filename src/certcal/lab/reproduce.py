@@ -16,10 +16,10 @@ from certcal._base.files import write_together
 from certcal._base.parts import part_of
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, verb
-from certcal._base.text import counted, did_you_mean
+from certcal._base.text import counted, did_you_mean, duration
 from certcal.lab.plans import MODULES
 from certcal.lab.plans.cost import WorkCost, check_networks, cost_columns, cost_of
-from certcal.lab.plans.jobs import Job, JobContext, all_jobs, result_of, run_jobs
+from certcal.lab.plans.jobs import Job, JobContext, all_jobs, is_there, result_of, run_jobs
 from certcal.lab.plans.outcome import MISSING, ComparedTable, Outcome, RowOrder, signed_text
 from certcal.lab.plans.plan import HERE, OF_GROUP, PaperPlan, open_plan, plan_names
 from certcal.report.document import Column, Figures, Heading, Table
@@ -145,8 +145,9 @@ class Reproduction(Result):
         """How far it got, and whether numbers can be compared."""
         plan, done = self.plan, f"{self.done:,} of {counted(self.jobs, 'job')} done."
         if not self.ran:
-            hours = [each.hours for each in self.cost if each.hours is not None]
-            return [done, *([f"The others take {sum(hours):,.3g} hours of this device."] if hours else [])]
+            hours, needs = [each.hours for each in self.cost if each.hours is not None], "; ".join(plan.needs.values())
+            took = [f"What is left takes {duration(3600 * sum(hours))} of this device."] if hours else []
+            return [done, *took, *([f"It needs {needs}."] if needs else [])]
         said = [] if self.done == self.jobs else [done]
         if not plan.as_printed:
             order = sum((each for table in self.tables for each in table.orders().values()), RowOrder())
@@ -363,7 +364,9 @@ def reproduce(
     if dry_run:
         progress.stage("trying the networks")
     cost = cost_of(jobs, devices[0], probe, results) if dry_run else cost_of(jobs, devices[0], 0.0)
-    made: Outcome = Outcome([]) if dry_run else kind.outcome(opened, results)
+    gone = [each for each in dict.fromkeys(given.values()) if not is_there(each)]
+    absent = [f"{each}: there is no such file or folder yet." for each in gone]
+    made: Outcome = Outcome([], notes=absent) if dry_run else kind.outcome(opened, results)
     tables = [ComparedTable(each, opened.published.get(each.name), opened.as_printed) for each in made.tables]
     return Reproduction(
         opened,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from certcal._base.text import three_digits
 from certcal.lab.plans.jobs import Job, Passes
 
 _BYTES = 4
@@ -134,4 +135,4 @@ def cost_columns(lines: Sequence[WorkCost]) -> dict[str, list[Any]]:
 
 
 def _text(value: float | None, unit: float) -> str:
-    return "–" if value is None else f"{value / unit:,.3g}"
+    return "–" if value is None else three_digits(value / unit)

@@ -153,12 +153,19 @@ class JobContext:
             if source in NAMED:
                 open_inputs(source)  # which may not be installed
                 continue
-            if ":" in source or Path(source).exists():
+            if is_there(source):
                 continue
             if source != data:
                 raise InputError(f"{source}: there is no such file or folder", argument="data", remedy="check it")
             wanted = f"the plan needs {needs.get('data', data)}, and no folder of {data} was given"
             raise InputError(wanted, argument="data", remedy="name it")
+
+
+def is_there(source: str) -> bool:
+    """Whether data, checkpoints or logs are where they are said to be, as far as can be seen from here."""
+    from certcal.data.opening import NAMED
+
+    return source in NAMED or ":" in source or Path(source).exists()
 
 
 def place_of(job: Job, out: Path) -> Path:

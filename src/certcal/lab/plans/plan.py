@@ -221,6 +221,9 @@ def _convert(name: str, values: dict[str, Any], kind: type[PaperPlan]) -> Any:
         words = _words_in(_type_at(kind, place))
         hint = did_you_mean(no_word[1], words, f"give one of {', '.join(filter(None, words))}")
         raise InputError(f"{name}: {place} is {no_word[1]!r}; {hint}")
+    if reason.startswith("Expected `object`"):
+        fields = ", ".join(f"{place}.{each}" for each in _fields_at(kind, place))
+        raise InputError(f"{name}: {place} is a part of the plan with fields of its own; give {fields}")
     if unknown is None:
         reason = reason[:1].lower() + reason[1:].replace("`", "")
         raise InputError(f"{name}: {f'{place}: ' if place else ''}{reason}; correct the plan")

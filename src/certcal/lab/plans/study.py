@@ -64,15 +64,10 @@ Settings = StudyPlan
 
 def jobs(plan: StudyPlan) -> list[Job]:
     """The table of all data sets, and what is asked of it."""
-    folder = plan.given.get("data")
-    if folder is None:
-        raise InputError(
-            f"{plan.name} needs {'; '.join(plan.needs.values())}", argument="data", remedy="name its folder"
-        )
     if plan.notebook:
-        source = {"notebook": plan.notebook, "sha256": _sha256(Path(folder), plan.notebook)}
+        source = {"notebook": plan.notebook, "sha256": _sha256(plan, plan.notebook)}
         return [Job("study.correlate_printed", plan.name, {**source, "columns": plan.columns})]
-    files = {data: [file, _sha256(Path(folder), file)] for data, file in plan.tables.items()}
+    files = {data: [file, _sha256(plan, file)] for data, file in plan.tables.items()}
     table = Job("study.convert", f"table of {', '.join(files)}", {"files": files})
     return [
         Job(f"study.{work}", f"{plan.name}: {work}", {"table": table.fingerprint, **asked}, (table,))
@@ -91,10 +86,13 @@ def _asked(plan: StudyPlan) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "correlate", {"columns": plan.columns, "across": plan.across, **part}
 
 
-def _sha256(folder: Path, name: str) -> str:
-    path = folder / name
+def _sha256(plan: StudyPlan, name: str) -> str:
+    needed = "; ".join(plan.needs.values())
+    if "data" not in plan.given:
+        raise InputError(f"{plan.name} needs {needed}", argument="data", remedy="name its folder")
+    path = Path(plan.given["data"], name)
     if not path.is_file():
-        raise InputError(f"{path}: there is no such file; check the folder", argument="data")
+        raise InputError(f"{path}: there is no such file", argument="data", remedy=f"bring {needed}")
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
