@@ -66,8 +66,8 @@ MUTATIONS = (
     mutation(
         "check: numbers need not agree",
         "verbs/check.py",
-        "_TOLERANCE, _OF_NETWORKS = 1e-9, 1e-5",
-        "_TOLERANCE, _OF_NETWORKS = 1e-1, 1e-5",
+        "_TOLERANCE, _OF_NETWORKS, _PRINTED = (1e-9, 1e-12)",
+        "_TOLERANCE, _OF_NETWORKS, _PRINTED = (1e-1, 1e-12)",
         "tests/verbs/test_check.py::test_every_number_of_the_json_is_compared",
     ),
     mutation(

@@ -274,9 +274,26 @@ def len_of_scores(confidence, correct, sample_weight=None) -> float:
 
 
 def test_a_page_of_another_version_is_never_said_to_hold(page, table):
-    found = certcal.check(with_data(page, lambda data: data.update(certcal="0.0.9")), table)
+    def older(data):
+        data |= {"certcal": "0.0.9", "gone": {"since": 1}}
+        data["measurements"][0]["value"] += 4e-5  # less than is printed
+        data["answer"][0]["text"] = "Other words."
+
+    found = certcal.check(with_data(page, older), table)
     assert found.outcome == "not recomputed"
     assert "certcal 0.0.9" in found.not_recomputed[0]
+    assert len(found.rows) > 10
+    assert found.answer[0].text.startswith(f"Not recomputed in full: {len(found.rows)} claims came out the same")
+
+
+def test_a_page_of_another_version_whose_numbers_differ_does_not_hold(page, table):
+    def changed(data):
+        data["certcal"] = "0.0.9"
+        data["measurements"][0]["value"] -= 0.001
+
+    found = certcal.check(with_data(page, changed), table)
+    assert found.outcome == "does not hold"
+    assert [row.claim for row in found.rows if not row.holds] == ["ece, bins 15"]
 
 
 def test_files_of_the_page_that_are_not_given_are_said(table, tmp_path):
