@@ -184,6 +184,20 @@ def test_numbers_below_and_above_all_seen_belong_to_the_outer_ranges():
         made.transform([0.3, 0.3], north)
 
 
+def test_truth_values_are_the_same_groups_as_true_and_false_in_a_text(tmp_path):
+    flag = RNG.random(N) < 0.5
+    y = (RNG.random(N) < expit(logit(Z.clip(0.01, 0.99)) + np.where(flag, 1.0, -1.0))).astype(int)
+    path = tmp_path / "t.csv"
+    path.write_text("score,outcome,flag\n" + "".join(f"{z},{o},{f}\n" for z, o, f in zip(Z, y, flag, strict=True)))
+    made = recalibrate(path, by="flag", method="platt").map
+    text, truth = (made.transform([0.5, 0.5], given) for given in (["True", "False"], np.array([True, False])))
+    assert text[0] - text[1] > 0.2
+    assert np.array_equal(text, truth)
+    space = {}
+    exec(export_map(made, to="python"), space)
+    assert [space["calibrate"](0.5, each) for each in (True, False)] == pytest.approx(text.tolist())
+
+
 def test_dates_cannot_name_the_groups_of_a_map():
     days = np.array(["2024-01-01", "2024-02-01"] * (N // 2))
     with pytest.raises(InputError, match="by: 'group' holds dates, and a map cannot know those to come"):
@@ -205,6 +219,41 @@ def test_sql_gives_the_map(name):
     connection.close()
     np.testing.assert_allclose(found, made.transform(scores, groups), atol=1e-9)
     assert tables == (60,)
+
+
+# In a process of its own, as for maps without groups.
+DUCKDB = """
+import json, sys
+import duckdb
+connection, found = duckdb.connect(), []
+for text, names, kinds, rows in json.load(sys.stdin):
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds))
+    connection.execute(f"CREATE OR REPLACE TABLE t (place INTEGER, {columns})")
+    marks = ", ".join("?" * (1 + len(names)))
+    connection.executemany(f"INSERT INTO t VALUES ({marks})", [[k, *row] for k, row in enumerate(rows)])
+    found.append([row[0] for row in connection.execute(f"SELECT {text} FROM t ORDER BY place").fetchall()])
+print(json.dumps(found))
+"""
+
+
+def test_duckdb_gives_the_maps_and_nan_is_no_large_number():
+    asked, wanted = [], []
+    for name in MAPS:
+        made, scores, groups = new_samples(name)
+        names = ["pd", *('"' + key.replace('"', '""') + '"' for key in groups)]
+        kinds = ["DOUBLE", *("DOUBLE" if key != 're"gion{x}' else "VARCHAR" for key in groups)]
+        values = [
+            [None if each is None else each.item() if hasattr(each, "item") else each for each in column]
+            for column in groups.values()
+        ]
+        asked.append(
+            [export_map(made, to="sql", column="pd"), names, kinds, list(zip(scores.tolist(), *values, strict=True))]
+        )
+        wanted.append(made.transform(scores, groups))
+    call = [sys.executable, "-W", "error", "-c", DUCKDB]
+    ran = subprocess.run(call, input=json.dumps(asked), capture_output=True, text=True, check=True)
+    for found, each in zip(json.loads(ran.stdout), wanted, strict=True):
+        np.testing.assert_allclose(found, each, atol=1e-9)
 
 
 def plain(value):

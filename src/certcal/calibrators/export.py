@@ -28,6 +28,7 @@ _SQL = {
 _PYTHON = {"ln": "log({0})", "logistic": "(1.0 / (1.0 + exp(-({0}))))", "clip": "min(max({0}, {1}), {2})"}
 _EXCEL = {"ln": "LN({0})", "logistic": "(1/(1+EXP(-({0}))))", "clip": "MIN(MAX({0},{1}),{2})"}
 _ONNX = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "ln": "Log", "logistic": "Sigmoid", "clip": "Clip"}
+LARGEST = float(np.finfo(np.float64).max)
 _LONGEST_FORMULA, _LONGEST_CELL, _MOST_CROSSED = 8_192, 32_767, 10_000_000  # of Excel; of a table in ONNX
 _OPSET, _IR = 17, 8  # of 2022, with Softmax, Clip and comparisons of float64
 
@@ -322,8 +323,8 @@ def _sql_group(own: GroupColumn, place: int) -> str:
     column, name, last = _identifier(own.name), own.names[place], len(own.starts) - 1
     if place <= last:
         parts = [f"{column} >= {_sql(own.starts[place])}"] if place else []
-        parts += [f"{column} < {_sql(own.starts[place + 1])}"] if place < last else []
-        return " AND ".join(parts) or f"{column} IS NOT NULL"
+        most = f"< {_sql(own.starts[place + 1])}" if place < last else f"<= {_sql(LARGEST)}"  # NaN is above all numbers
+        return " AND ".join([*parts, f"{column} {most}"])
     if name == MISSING_GROUP:
         return f"{column} IS NULL"
     if "\0" in name:
@@ -489,7 +490,7 @@ def _place(value, names, starts):
     missing = value is None or value != value or value == ""
     name = "(missing)" if missing else str(value).strip()
     if isinstance(value, bool):
-        name = name.lower()
+        names, name = [each.lower() for each in names], name.lower()
     elif isinstance(value, (int, float)) and not missing:
         if starts:
             return max(bisect_right(starts, value) - 1, 0)

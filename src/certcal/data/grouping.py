@@ -129,7 +129,8 @@ class GroupColumn:
     def cut(self, words: Iterable[str], *, days: bool) -> Cut:
         """The same groups for other values: words as they were read, and numbers, which may be those of days."""
         places = {name: place for place, name in enumerate(self.names) if place >= len(self.starts)}
-        of_words = np.array([places.get(word, -1) for word in words], np.int64)
+        truth = {name.lower(): place for name, place in places.items() if name.lower() in ("true", "false")}
+        of_words = np.array([places.get(word, truth.get(word.lower(), -1)) for word in words], np.int64)
         if self.starts and not days:
             return Cut(self.names, np.array([-math.inf, *self.starts[1:]]), of_words)
         numbers = {} if days else self.numbers
