@@ -118,7 +118,7 @@ def choose(predictions: Predictions, seed: int = 0, *, believed: bool = True) ->
     least = tried[0].nll + _SAME
     best = min((one for one in tried if one.nll <= least), key=lambda one: list(losses).index(one.method))
     second = next((one for one in tried if one.method not in (best.method, "none")), None)
-    alike = size / _one(predictions)
+    alike = size / one_sample(_weights(predictions))
     wanted = math.log(LIKELIER)
     if -best.difference * alike < wanted:
         closest = second if best.method == "none" else best
@@ -146,20 +146,19 @@ def _weights(predictions: Predictions) -> Floats:
     return np.ones(len(predictions)) if predictions.sample_weight is None else predictions.sample_weight
 
 
-def _one(predictions: Predictions) -> float:
+def one_sample(w: Floats) -> float:
     """The weight of one sample: 1 where weights are whole numbers, and so count samples."""
-    w = _weights(predictions)
     return 1.0 if (w == np.floor(w)).all() else float(w @ w / w.sum())
 
 
 def _is_few(predictions: Predictions) -> bool:
-    return float(_weights(predictions).sum()) < _FEW * _one(predictions)
+    return float(_weights(predictions).sum()) < _FEW * one_sample(_weights(predictions))
 
 
 def _with_agreeing(predictions: Predictions) -> Predictions:
     """The samples, and as many as 40 of them more, whose outcomes are shares: the probabilities of the scores."""
     p, w = predictions.probabilities, _weights(predictions)
-    share = _AGREEING * _one(predictions) / float(w.sum())
+    share = _AGREEING * one_sample(w) / float(w.sum())
     if p is None:
         z: Floats = np.asarray(predictions.confidence, np.float64)
         y: Rows = predictions.correct.astype(np.int64)
@@ -275,7 +274,7 @@ def _score_losses(predictions: Predictions, folds: Rows, *, believed: bool) -> L
     )
     both, outcome = np.tile(place, 2), np.repeat([0, 1], place.size)
     few = believed and _is_few(predictions)
-    agreeing = np.stack([1 - place, place]) * (_AGREEING * _one(predictions) if few else 0)
+    agreeing = np.stack([1 - place, place]) * (_AGREEING * one_sample(_weights(predictions)) if few else 0)
     for fold in range(FOLDS):
         left = mass.sum(axis=0) - mass[fold]
         left = (left + agreeing * left.sum(axis=0) / max(left.sum(), LEAST)).ravel()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal.calibrators._base import Calibrator
-from certcal.calibrators._choice import fit_chosen, fold_of_rows
+from certcal.calibrators._choice import LIKELIER, fit_chosen, fold_of_rows, one_sample
 from certcal.calibrators._formulas import ByGroup, ScoreFormula
 from certcal.calibrators._inputs import MapInput
 from certcal.calibrators._logistic import inside, sigmoid
@@ -71,7 +71,7 @@ class GroupedMap(Calibrator):
     A correction costs the group's own loss and the square of its size: with u the standardised log-odds, the common
     log-odds move by b + a·u, and a, b ~ N(0, move²) is the prior. So a group with few rows keeps the common map and a
     large one gets its own. The move is chosen among 0, .05, .1, .2, .4, .8 and 1.6 by cross-fitted log loss, and is 0
-    unless another beats it by more than one standard error. Several groupings correct one after the other. Groups that
+    unless another makes the outcomes 100 times as likely. Several groupings correct one after the other. Groups that
     were not there when it was fitted get the common map. Slopes are at least 0: within a group the order stays.
 
     It is fitted by :func:`certcal.recalibrate`.
@@ -253,9 +253,9 @@ def _correction(rule: GroupRule, odds: Floats, y: Floats, w: Floats, codes: Rows
 def _best_move(
     odds: Sequence[Floats], held_out: Sequence[NDArray[np.bool_]], y: Floats, w: Floats, codes: Rows
 ) -> float:
-    """The move with the least cross-fitted log loss, if it beats none by more than one standard error; else 0."""
+    """The move with the least cross-fitted log loss, if it makes outcomes 100 times as likely as none; else 0."""
     losses: list[Floats] = []
-    sizes: list[tuple[Floats, Floats]] = []
+    sizes: list[Floats] = []
     for x, test in zip(odds, held_out, strict=True):
         fit = _cells(x[~test], y[~test], w[~test], codes[~test])
         rest = _cells(x[test], y[test], w[test], codes[test])
@@ -269,14 +269,12 @@ def _best_move(
                 t = slope * t + intercept
             found[row] = np.logaddexp(0.0, t) - rest.y * t
         losses.append(found)
-        sizes.append((rest.w, rest.square))
+        sizes.append(rest.w)
     loss = np.concatenate(losses, axis=1)
-    mass, square = (np.concatenate(each) for each in zip(*sizes, strict=True))
-    change = loss - loss[0]
-    mean = change @ mass / mass.sum()
-    best = int(mean.argmin())
-    error = math.sqrt(float(square @ (change[best] - mean[best]) ** 2)) / float(mass.sum())
-    return MOVES[best] if mean[best] < -error else 0.0
+    mass = np.concatenate(sizes)
+    gain = (loss[0] - loss) @ mass / one_sample(w)
+    best = int(gain.argmax())
+    return MOVES[best] if gain[best] > math.log(LIKELIER) else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +285,6 @@ class _Cells:
     y: Floats
     code: Rows
     w: Floats
-    square: Floats
 
 
 def _cells(x: Floats, y: Floats, w: Floats, codes: Rows) -> _Cells:
@@ -295,9 +292,9 @@ def _cells(x: Floats, y: Floats, w: Floats, codes: Rows) -> _Cells:
     step = np.round(x / _STEP).astype(np.int64)
     step -= step.min()
     _, first, cell = np.unique((place * (step.max() + 1) + step) * 2 + (y > 0), return_index=True, return_inverse=True)
-    mass, square = (np.bincount(cell, each).astype(np.float64) for each in (w, w**2))
+    mass = np.bincount(cell, w).astype(np.float64)
     mean = np.bincount(cell, w * x) / np.where(mass > 0, mass, 1.0)
-    return _Cells(np.where(mass > 0, mean, x[first]), y[first], codes[first], mass, square)
+    return _Cells(np.where(mass > 0, mean, x[first]), y[first], codes[first], mass)
 
 
 def _corrections(x: Floats, y: Floats, w: Floats, group: Rows, count: int, move: float) -> tuple[Floats, Floats]:
