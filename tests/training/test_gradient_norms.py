@@ -15,7 +15,7 @@ from certcal import InputError
 from certcal.attacks import SmoothAdv, Target
 from certcal.attacks.ball import Ball
 from certcal.data import Inputs
-from certcal.lab.plans.gradient_norms import BINS, GradientNorms, NormGroup, gradient_norms
+from certcal.lab.plans.gradient_norms import BINS, GradientNorms, gradient_norms
 from certcal.lab.training import Recipe, recipe
 from certcal.lab.training.schedules import generator_of
 from tests.training.digits import Modern, data, network, small
@@ -56,7 +56,6 @@ def test_norms_of_a_linear_model_are_those_computed_by_hand():
     np.testing.assert_allclose(found.norms, by_hand, rtol=1e-5)
     np.testing.assert_array_equal(found.p_a, scores.argmax(1) == DIGITS.labels)
     assert found.plain is None
-    assert found.draws == 1
 
 
 @pytest.mark.parametrize("loss", ["smoothed", "draws"])
@@ -117,10 +116,8 @@ def test_a_method_that_attacks_its_noise_has_norms_before_and_after(learned):
     np.testing.assert_array_equal(found.p_a, plain.p_a)
     assert found.before is not None
     assert found.before.ratio == plain.ratio
-    assert found.easy.mean > 1.05 * found.before.easy.mean
+    assert found.easy > 1.05 * found.before.easy
     assert found.ratio > found.before.ratio
-    assert list(found.ways) == ["before the attack", "as trained"]
-    assert f"before its attack, the ratio is {found.before.ratio:.3g}." in found.statement
 
 
 @pytest.mark.parametrize("method", ["macer", "consistency", "smoothmix", "cat-rs"])
@@ -134,15 +131,14 @@ def test_the_same_seed_gives_the_same_bits_and_leaves_the_network_alone():
     model = Modern().train()
     before = [each.clone() for each in (*model.parameters(), *model.buffers())]
     pictures = Inputs.from_arrays(DIGITS.inputs.reshape(-1, 1, 8, 8), DIGITS.labels)
-    made, told = small("gaussian", batch=10**6), []
-    one = gradient_norms(model, pictures, made, samples=8, progress=lambda done, total: told.append((done, total)))
+    made = small("gaussian", batch=10**6)
+    one = gradient_norms(model, pictures, made, samples=8)
     torch.manual_seed(17)
     two = gradient_norms(model, pictures, made, samples=8)
     other = gradient_norms(model, pictures, made, samples=8, seed=1)
     for name in ("index", "p_a", "norms"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
     assert one.index.tolist() != other.index.tolist()
-    assert told == [(done, 8) for done in range(1, 9)]
     assert model.training
     assert all(torch.equal(a, b) for a, b in zip(before, (*model.parameters(), *model.buffers()), strict=True))
     assert not one.norms.flags.writeable
@@ -150,56 +146,26 @@ def test_the_same_seed_gives_the_same_bits_and_leaves_the_network_alone():
 
 def test_samples_are_taken_without_repetition_and_all_where_there_are_no_more():
     some = gradient_norms(network(), DIGITS, Recipe("standard"), samples=39)
-    assert len(set(some.index)) == len(some) == 39
+    assert len(set(some.index)) == some.norms.size == 39
     assert gradient_norms(network(), DIGITS, Recipe("standard"), samples=10**6).index.tolist() == list(range(40))
 
 
 def found_of(p_a, norms, plain=None):
-    return GradientNorms("gaussian", 0.5, 100, np.arange(len(p_a)), np.array(p_a), np.array(norms, float), plain)
-
-
-def test_one_half_is_neither_easy_nor_hard():
-    found = found_of([0.49, 0.5, 0.51, 1.0], [4, 100, 1, 3])
-    assert (found.easy.count, found.hard.count, found.even) == (2, 1, 1)
-    assert (found.easy, found.hard) == (NormGroup(2, 2.0, 1.0), NormGroup(1, 4.0, None))
-    assert (found.ratio, found.ratio_interval) == (0.5, None)
-    assert "Of 4 samples, 2 are easy (p_A > 1/2) and 1 hard (p_A < 1/2), 1 neither, by 100 draws" in found.statement
+    return GradientNorms(np.arange(len(p_a)), np.array(p_a), np.array(norms, float), plain)
 
 
 @pytest.mark.parametrize(
-    ("p_a", "norms", "complaint"),
+    ("p_a", "norms", "expected"),
     [
-        ([0.9, 1.0], [1, 2], "no sample is hard"),
-        ([0.1, 0.2], [1, 2], "no sample is easy"),
-        ([0.5], [1], "no sample is easy"),
-        ([0.1, 0.9], [0, 2], "the hard samples have gradients of 0"),
+        ([0.49, 0.5, 0.51, 1.0], [4, 100, 1, 3], (2.0, 4.0, 0.5)),  # one half is neither easy nor hard
+        ([0.9, 1.0], [1, 2], (1.5, None, None)),
+        ([0.1, 0.2], [1, 2], (None, 1.5, None)),
+        ([0.1, 0.9], [0, 2], (2.0, 0.0, None)),
     ],
 )
-def test_a_ratio_that_is_undefined_is_none_and_a_sentence(p_a, norms, complaint):
+def test_easy_and_hard_samples_and_their_ratio_where_it_is_defined(p_a, norms, expected):
     found = found_of(p_a, norms)
-    assert (found.ratio, found.ratio_interval) == (None, None)
-    assert complaint in found.sentence
-    assert "undefined" in repr(found)
-
-
-def test_the_interval_of_a_ratio_is_that_of_the_delta_method():
-    found = found_of([0.9] * 3 + [0.1] * 2, [1, 2, 3, 8, 12])
-    wide = 1.96 * math.sqrt((1 / math.sqrt(3) / 2) ** 2 + (2 / 10) ** 2)
-    assert found.ratio == 0.2
-    assert found.ratio_interval == pytest.approx((0.2 * math.exp(-wide), 0.2 * math.exp(wide)), rel=1e-4)
-
-
-def test_the_interval_of_a_ratio_covers_as_often_as_it_says():
-    rng = np.random.default_rng(0)
-    inside = narrower = 0
-    p_a = np.repeat([0.9, 0.1], [150, 60])
-    for _ in range(2000):
-        found = found_of(p_a, np.concatenate([rng.exponential(1.0, 150), rng.gamma(4.0, 1.0, 60)]))
-        low, high = found.ratio_interval
-        inside += low < 0.25 < high
-        narrower += found.ratio * (low / found.ratio) ** 0.8 < 0.25 < found.ratio * (high / found.ratio) ** 0.8
-    assert 0.935 < inside / 2000 < 0.965
-    assert narrower / 2000 < 0.91
+    assert (found.easy, found.hard, found.ratio) == expected
 
 
 def test_bins_of_p_a_hold_every_sample_once_with_the_quantiles_of_its_norms():
@@ -250,4 +216,4 @@ def test_a_network_without_weights_to_train_is_refused():
 
 def test_fewer_samples_than_a_batch_are_enough():
     made = dataclasses.replace(recipe("gaussian", sigma=0.5), batch=4096)
-    assert len(gradient_norms(network(), data(3), made)) == 3
+    assert gradient_norms(network(), data(3), made).norms.size == 3

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from certcal._base.checks import InputError, whole_number
-from certcal._base.text import capital, counted, three_digits
 from certcal.attacks import Target
 from certcal.binning import assign, equal_width_edges
 from certcal.data import Inputs
@@ -31,40 +30,7 @@ Floats = NDArray[np.float64]
 SAMPLES, DRAWS, BINS = 500, 100, 10
 # Of the boxes: between which quantiles lines, boxes and medians are.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_NORMAL = 1.959963984540054
 _MOST = 10_000_000
-
-
-@dataclass(frozen=True)
-class NormGroup:
-    """Gradient norms of the easy samples, or of the hard ones.
-
-    Examples
-    --------
-    >>> NormGroup.of(np.array([1.0, 3.0]))
-    NormGroup(count=2, mean=2.0, standard_error=1.0)
-    """
-
-    count: int
-    """How many samples."""
-    mean: float | None
-    """Of their norms; None without samples."""
-    standard_error: float | None
-    """Of that mean, over the choice of the samples; None with fewer than two."""
-
-    @classmethod
-    def of(cls, norms: Floats) -> NormGroup:
-        """Summarise some norms."""
-        return cls(
-            norms.size,
-            float(norms.mean()) if norms.size else None,
-            float(norms.std(ddof=1)) / math.sqrt(norms.size) if norms.size > 1 else None,
-        )
-
-    @property
-    def relative_error(self) -> float | None:
-        """The standard error as a share of the mean; None where that is undefined."""
-        return None if self.standard_error is None or not self.mean else self.standard_error / self.mean
 
 
 @dataclass(frozen=True)
@@ -76,28 +42,22 @@ class NormBox:
     """Ends of the bin, of which it holds the lower one; the last bin holds both."""
     count: int
     """How many samples."""
-    quantiles: tuple[float, float, float, float, float] | None
+    quantiles: list[float] | None
     """Of their norms, at 5, 25, 50, 75 and 95 per cent; None without samples."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class GradientNorms:
     """Norms of the gradients that single samples give a method's loss: estimates, not guarantees.
 
     Examples
     --------
     >>> p_a, norms = np.array([0.1, 0.5, 0.9, 1.0]), np.array([8.0, 3.0, 1.0, 3.0])
-    >>> found = GradientNorms("gaussian", 0.5, 100, np.arange(4), p_a, norms)
-    >>> found.easy.mean, found.hard.mean, found.even, found.ratio
-    (2.0, 8.0, 1, 0.25)
+    >>> found = GradientNorms(np.arange(4), p_a, norms)
+    >>> found.easy, found.hard, found.ratio
+    (2.0, 8.0, 0.25)
     """
 
-    method: str
-    """Whose loss."""
-    sigma: float
-    """Of the noise."""
-    draws: int
-    """From how many noisy copies p_A is estimated."""
     index: NDArray[np.int64]
     """Which samples of the data, ascending."""
     p_a: Floats
@@ -107,99 +67,41 @@ class GradientNorms:
     plain: Floats | None = None
     """The same with Gaussian noise as it was drawn, for a method that attacks its noise; else None."""
 
-    def __len__(self) -> int:
-        return self.p_a.size
-
-    @cached_property
-    def easy(self) -> NormGroup:
-        """Samples with p_A > ½."""
-        return NormGroup.of(self.norms[self.p_a > 0.5])
-
-    @cached_property
-    def hard(self) -> NormGroup:
-        """Samples with p_A < ½."""
-        return NormGroup.of(self.norms[self.p_a < 0.5])
+    @property
+    def easy(self) -> float | None:
+        """Mean norm of the samples with p_A > ½; None without any."""
+        return _mean(self.norms[self.p_a > 0.5])
 
     @property
-    def even(self) -> int:
-        """Samples with p_A = ½ exactly, which count as neither."""
-        return len(self) - self.easy.count - self.hard.count
+    def hard(self) -> float | None:
+        """Mean norm of the samples with p_A < ½; None without any."""
+        return _mean(self.norms[self.p_a < 0.5])
 
     @property
     def ratio(self) -> float | None:
         """Mean norm of the easy samples over that of the hard ones; None without one of them, or if theirs is 0."""
-        easy, hard = self.easy.mean, self.hard.mean
+        easy, hard = self.easy, self.hard
         return None if easy is None or not hard else easy / hard
 
     @property
-    def ratio_interval(self) -> tuple[float, float] | None:
-        """Approximate 95 % interval of the ratio, over the choice of the samples.
-
-        By the delta method for the logarithm of the ratio, whose variance is the sum of the squared relative standard
-        errors of both means. The level holds as the numbers of easy and of hard samples grow. None where it is
-        undefined: fewer than two of either, or a mean of 0.
-        """
-        ratio, easy, hard = self.ratio, self.easy.relative_error, self.hard.relative_error
-        if ratio is None or easy is None or hard is None:
-            return None
-        wide = _NORMAL * math.hypot(easy, hard)
-        return ratio * math.exp(-wide), ratio * math.exp(wide)
-
-    @cached_property
-    def bins(self) -> tuple[NormBox, ...]:
+    def bins(self) -> list[NormBox]:
         """Distribution of the norms by tenths of p_A."""
         edges = equal_width_edges(BINS)
         place = assign(self.p_a, edges)
-        return tuple(_box(edges, where, self.norms[place == where]) for where in range(BINS))
+        groups = [self.norms[place == where] for where in range(BINS)]
+        return [
+            NormBox(low, high, own.size, np.quantile(own, QUANTILES).tolist() if own.size else None)
+            for (low, high), own in zip(pairwise(edges.tolist()), groups, strict=True)
+        ]
 
-    @cached_property
+    @property
     def before(self) -> GradientNorms | None:
         """Norms under the noise as drawn, for a method that attacks its noise; else None."""
         return None if self.plain is None else replace(self, norms=self.plain, plain=None)
 
-    @property
-    def sentence(self) -> str:
-        """The ratio of easy to hard samples, in a sentence."""
-        ratio, interval = self.ratio, self.ratio_interval
-        if ratio is None:
-            missing = [name for name in ("easy", "hard") if getattr(self, name).count == 0]
-            why = f"no sample is {missing[0]}" if missing else "the hard samples have gradients of 0"
-            return f"There is no ratio of gradient norms for {self.method}: {why}."
-        within = f", 95 % interval {three_digits(interval[0])} to {three_digits(interval[1])}" if interval else ""
-        return (
-            f"{capital(self.method)}'s mean gradient norm on easy samples is {three_digits(ratio)} times that on hard "
-            f"ones{within}; an estimate, not a guarantee."
-        )
 
-    @property
-    def statement(self) -> str:
-        """The sentence, and how many samples are easy and hard by which draws."""
-        even = f", {self.even} neither" if self.even else ""
-        how = f"by {counted(self.draws, 'draw')} at sigma {self.sigma:g}" if self.sigma else "without noise"
-        text = (
-            f"{self.sentence} Of {counted(len(self), 'sample')}, {self.easy.count:,} are easy (p_A > 1/2) and "
-            f"{self.hard.count:,} hard (p_A < 1/2){even}, {how}."
-        )
-        if self.before is not None and self.before.ratio is not None:
-            text += f" With the noise as drawn, before its attack, the ratio is {three_digits(self.before.ratio)}."
-        return text
-
-    @property
-    def ways(self) -> dict[str, GradientNorms]:
-        """The norms by what was done to the noise: two for a method that attacks it."""
-        return {"mean norm": self} if self.before is None else {"before the attack": self.before, "as trained": self}
-
-    def __repr__(self) -> str:
-        ratio = "undefined" if self.ratio is None else three_digits(self.ratio)
-        return f"GradientNorms({self.method!r}, easy={self.easy.count}, hard={self.hard.count}, ratio={ratio})"
-
-
-def _box(edges: Floats, place: int, norms: Floats) -> NormBox:
-    found = None
-    if norms.size:
-        fifth, first, median, third, last = (float(each) for each in np.quantile(norms, QUANTILES))
-        found = fifth, first, median, third, last
-    return NormBox(float(edges[place]), float(edges[place + 1]), norms.size, found)
+def _mean(norms: Floats) -> float | None:
+    return float(norms.mean()) if norms.size else None
 
 
 def gradient_norms(
@@ -212,7 +114,6 @@ def gradient_norms(
     seed: int = 0,
     outputs: Outputs | None = None,
     device: str = "auto",
-    progress: Callable[[int, int], object] | None = None,
 ) -> GradientNorms:
     """How strongly easy and hard samples pull at the weights of a network, by the loss of a training method.
 
@@ -246,8 +147,6 @@ def gradient_norms(
         What the network returns, ``"logits"`` or ``"probabilities"``; needed unless it has an attribute ``outputs``.
     device
         Where to compute; see :func:`certcal.models.devices.resolve`.
-    progress
-        Called now and then with the number of samples done and of all.
 
     Examples
     --------
@@ -255,8 +154,8 @@ def gradient_norms(
     >>> from certcal.lab.training import recipe
     >>> data = Inputs.from_arrays([[0.0, 1.0], [1.0, 0.0]] * 8, [1, 0] * 8)
     >>> found = gradient_norms(MLP(2, (8,), classes=2), data, recipe("gaussian", sigma=0.5), samples=10)
-    >>> len(found), found.easy.count + found.hard.count + found.even
-    (10, 10)
+    >>> found.norms.shape
+    (10,)
     """
     remedy = f"pass a whole number from 1 to {_MOST}"
     samples, draws = (
@@ -276,10 +175,10 @@ def gradient_norms(
         every = [parts]
         if isinstance(parts.noise, SphereNoise):
             every.append(replace(parts, noise=parts.noise.drawn))
-        norms = _norms(worker, every, index, seed, progress)
+        norms = _norms(worker, every, index, seed)
     norms.flags.writeable = p_a.flags.writeable = False
     plain = norms[1] if len(norms) > 1 else None
-    return GradientNorms(recipe.method, recipe.sigma, copies, index.numpy(), p_a, norms[0], plain)
+    return GradientNorms(index.numpy(), p_a, norms[0], plain)
 
 
 def _choose_samples(count: int, samples: int, seed: int) -> Tensor:
@@ -298,13 +197,7 @@ def _p_a(worker: StepWorker, index: Tensor, draws: int, seed: int) -> Floats:
     return votes.numpy().astype(np.float64) / draws
 
 
-def _norms(
-    worker: StepWorker,
-    every: Sequence[TrainingParts],
-    index: Tensor,
-    seed: int,
-    progress: Callable[[int, int], object] | None,
-) -> Floats:
+def _norms(worker: StepWorker, every: Sequence[TrainingParts], index: Tensor, seed: int) -> Floats:
     """Norms (ways, n) of each sample's gradient, in each way from the same generator."""
     now = moment(worker.recipe, worker.recipe.epochs - 1)
     norms, kind = np.empty((len(every), index.numel())), finest(worker.device)
@@ -318,6 +211,4 @@ def _norms(
             raise InputError(
                 f"the gradient of inputs[{int(sample)}] is not finite; pass a network with finite weights and outputs"
             )
-        if progress is not None:
-            progress(place + 1, index.numel())
     return norms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Annotated, Any, Literal, TypeAlias
@@ -302,13 +302,10 @@ def gradients(
     found = gradient_norms(network, inputs, chosen, samples=samples, device=context.device)
     ways = {"as trained": found, **({} if found.before is None else {"before the attack": found.before})}
     return {
-        "easy": found.easy.mean,
-        "hard": found.hard.mean,
+        "easy": found.easy,
+        "hard": found.hard,
         "ratio": found.ratio,
-        "bins": {
-            name: [[box.low, box.high, box.count, box.quantiles and list(box.quantiles)] for box in each.bins]
-            for name, each in ways.items()
-        },
+        "bins": {name: [[*astuple(box)] for box in each.bins] for name, each in ways.items()},
     }
 
 
