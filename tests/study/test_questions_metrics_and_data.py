@@ -109,7 +109,7 @@ def test_robustness_that_follows_the_error_among_accurate_models_only_is_found_t
     (lines,) = answer.charts
     assert isinstance(lines, Lines)
     assert lines.x == (50, 200)
-    assert lines.names == ("robust", "accuracy", "equal-mass ECE", "KS error", "MMCE")
+    assert lines.names == ("robust", "accuracy", "equal-mass ECE", "KS calibration error", "MMCE")
     assert lines.values[0].tolist() == [top.value, whole.value]
     assert (lines.low[2:] > 0.5).all()
 

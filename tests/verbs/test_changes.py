@@ -222,7 +222,7 @@ def test_the_answer_says_which_is_better_by_the_log_loss_then_calibration_then_w
     certain = certcal.compare(NEW, {**NEW, "score": np.where((Y == 0) & (Z < 0.3), 0.0, Z)})
     assert certain.headline.name == "brier_score"
     assert (
-        "the Brier score, which stands for a log loss that scores of exactly 0 or 1 leave open"
+        "the Brier score, which stands for the log loss that scores of exactly 0 or 1 leave open,"
         in certain.answer[0].text
     )
 

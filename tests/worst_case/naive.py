@@ -267,12 +267,12 @@ def weak_orders(n: int) -> set[tuple[tuple[int, ...], ...]]:
 
 
 def best_ks_by_orders(p: Problem) -> float:
-    """The infimum of the KS error: one linear program for every order with ties of the confidences."""
+    """The infimum of the KS calibration error: one linear program for every order with ties of the confidences."""
     from scipy.optimize import linprog
 
     best = np.inf
     for order in weak_orders(p.n):
-        heights = len(order)  # one confidence for each group of ties, and the KS error
+        heights = len(order)  # one confidence for each group of ties, and the KS calibration error
         low = [max(p.lower[i] for i in group) for group in order]
         high = [min(p.upper[i] for i in group) for group in order]
         if any(a > b for a, b in zip(low, high, strict=True)):
@@ -331,7 +331,7 @@ def worst_ks_by_thresholds(p: Problem, certified: Sequence[bool] | None = None) 
 
 
 def worst_ks_by_points(p: Problem) -> float:
-    """The KS error of every combination of interval ends and the points at and just before them."""
+    """The KS calibration error of every combination of interval ends and the points at and just before them."""
     ends = np.unique(np.concatenate((p.lower, p.upper)).astype(float))
     menu: list[list[float]] = []
     for low, high in zip(p.lower.tolist(), p.upper.tolist(), strict=True):

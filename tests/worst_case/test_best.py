@@ -129,7 +129,7 @@ def test_a_mask_brackets_the_certified_samples_only() -> None:
 
 
 def test_the_sentence_claims_no_more_than_what_is_proved() -> None:
-    # The smallest KS error of this problem is 1/12, and 1/4 is what the search found.
+    # The smallest KS calibration error of this problem is 1/12, and 1/4 is what the search found.
     p = naive.instance(8, n=3)
     result = ks_error(*p.arguments, best=True)
     assert naive.best_ks_by_orders(p) < result.value - 0.1

@@ -1,4 +1,4 @@
-"""The worst-case KS error: exact against all thresholds and against all combinations of points, and attained."""
+"""The worst-case KS calibration error: exact against all thresholds and all combinations of points, and attained."""
 
 from __future__ import annotations
 

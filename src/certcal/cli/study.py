@@ -155,8 +155,8 @@ def search(table: str, judge: str | None, output: Output, **options: Any) -> Non
     """Search TABLE for an architecture, treating each lookup as a training run.
 
     Each objective is searched for by each method several times, and the accuracy, ECE, harmonic calibration scores,
-    MMCE and KS error of what is found are shown beside the best that exists. Evaluations are of distinct architectures.
-    Searching and judging by the same measurements is optimistic; the options for judging choose others.
+    MMCE and KS calibration error of what is found are shown beside the best that exists. Evaluations are of distinct
+    architectures. Searching and judging by the same measurements is optimistic; the options for judging choose others.
     """
     output.check(*(path for path in (table, judge) if path is not None))
     found = verbs.search(table, judge=judge, **options)

@@ -73,7 +73,7 @@ def _failure_of(change: Change) -> float:
 
 def _text_of_score(found: ChangeComparison, change: Change, *, shown: bool) -> str:
     name = _SCORES.get(change.name, "Brier score")
-    instead = "" if name == "log loss" else ", which stands for a log loss that scores of exactly 0 or 1 leave open"
+    instead = "" if name == "log loss" else ", which stands for the log loss that scores of exactly 0 or 1 leave open,"
     moved = f"{_moves(change)} from {float(change.old.value):.4f} to {float(change.new.value):.4f}"
     if not shown:
         return f"Which is better is unclear: the {name}{instead} {moved}, within sampling error."

@@ -40,7 +40,7 @@ def ks_error(lower: Any, upper: Any, correct: Any, *, certified: Any = None, bes
     lower, upper, correct, certified
         As for :func:`calibration_error`.
     best
-        Whether to bracket the smallest KS error instead: ``lower_end`` is proved, ``value`` is attained.
+        Whether to bracket the smallest KS calibration error instead: ``lower_end`` is proved, ``value`` is attained.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def ks_error_of(intervals: Intervals, best: bool = False) -> WorstCase:
     if intervals.certified is not None:
         everything = _all_samples(kept, intervals)
     return WorstCase(
-        "KS error",
+        "KS calibration error",
         outward(value / len(kept), ROUNDING),
         len(kept),
         None,
@@ -126,14 +126,14 @@ def _all_samples(kept: Intervals, intervals: Intervals) -> WorstCase:
         return np.where(np.isnan(chosen), 0.0 if sign > 0 else limit, chosen), None
 
     value = outward(value / len(intervals), ROUNDING)
-    return WorstCase("KS error", value, len(intervals), None, witness, settings={"uncertified": "free"})
+    return WorstCase("KS calibration error", value, len(intervals), None, witness, settings={"uncertified": "free"})
 
 
 def _best(kept: Intervals, intervals: Intervals) -> WorstCase:
-    """Bracket of the smallest KS error.
+    """Bracket of the smallest KS calibration error.
 
     At a threshold t the sum lies between -G₋(t) and G₊(t) whatever the confidences, so its magnitude is at least
-    max(0, -G₊(t), -G₋(t)) for every t, and the smallest KS error at least the largest of these.
+    max(0, -G₊(t), -G₋(t)) for every t, and the smallest KS calibration error at least the largest of these.
     """
     _, rise, fall, fall_before = curves(kept)
     lowest = max(-float(rise.min()), -float(fall.min()), -float(fall_before.min())) / len(kept)
@@ -144,7 +144,7 @@ def _best(kept: Intervals, intervals: Intervals) -> WorstCase:
     tried += [np.clip(level, low, high) for level in (float(kept.correct.mean()), 0.5)]
     value, z = min(((ks_error_of_samples(z, kept.correct), z) for z in tried), key=lambda pair: pair[0])
     return WorstCase(
-        "KS error",
+        "KS calibration error",
         value,
         len(kept),
         None,

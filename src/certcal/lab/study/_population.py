@@ -29,7 +29,7 @@ LABELS = {
     "classwise_ece": "classwise ECE",
     "classwise_equal_mass_ece": "classwise equal-mass ECE",
     "mce": "MCE",
-    "ks_error": "KS error",
+    "ks_error": "KS calibration error",
     "kde_ece": "KDE-ECE",
     "mmce": "MMCE",
     "nll": "NLL",

@@ -55,8 +55,8 @@ QUESTIONS = (
         '"top 1000" models on CIFAR-10: the more robust model has the larger error. The authors\' notebooks sort by '
         "accuracy in ascending order and take the first rows, so these are the 1,000 least accurate models. Among all "
         "models the correlations of accuracy and of the AUROC on other data sets vanish; that of accuracy under PGD "
-        "attacks is +0.27. Equal-mass ECE, KS error and MMCE agree with the ECE throughout. This review takes the most "
-        "accurate models instead.",
+        "attacks is +0.27. Equal-mass ECE, KS calibration error and MMCE agree with the ECE throughout. This review "
+        "takes the most accurate models instead.",
         refusal="The table has no robustness columns. Add some to the manifest (such as the accuracy on corrupted or "
         "attacked inputs) and name them as robustness, or measure with out-of-distribution files, which gives auroc_ "
         "columns.",
