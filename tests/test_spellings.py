@@ -1,7 +1,7 @@
 """Calls as they stand in the documentation of other libraries, and as people type them: a number, or the line to write.
 
-The libraries are scikit-learn, probcal, relplot, netcal, torchmetrics, MAPIE, skore, TensorFlow Probability and
-Hugging Face's evaluate. Some lines are the same for all verbs about predictions, some are those of one.
+The libraries are scikit-learn, probcal, relplot, netcal, torchmetrics, MAPIE, skore, uncertainty-calibration, TFP and
+evaluate. Some lines are the same for all verbs about predictions, some are those of one.
 """
 
 from __future__ import annotations
@@ -106,6 +106,24 @@ LINES: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("inputs without classes", (CLF, X), {}, "certcal.{verb}(estimator, X, y)"),
     ("X and y swapped", (CLF, Y, X), {}, "certcal.{verb}(estimator, X, y)"),
     ("weights by position", (Y, P, P), {}, f"{WRITE}, weight=…)"),
+    ("sklearn: scale_by_half", (Y, P), {"scale_by_half": True, "pos_label": 1}, f"{WRITE}, positive=1)"),
+    (
+        "sklearn: from_predictions(name=, ref_line=)",
+        (Y, P),
+        {"ref_line": True, "name": "rf"},
+        "{verb}(y_true, y_prob, ",
+    ),
+    ("probcal: n_boot, stratify", (Y, P), {"stratify": False, "random_state": 4}, f"{WRITE}, seed=4)"),
+    ("relplot: kernel", (Y, P), {"kernel": "gaussian"}, f"{WRITE})"),
+    ("netcal: equal_intervals", (C, K), {"equal_intervals": True, "bins": 9}, f"{WRITE}, bins=9)"),
+    ("netcal: uncertainty", (Y, P), {"uncertainty": "mean"}, f"{WRITE})"),
+    ("torchmetrics: average, ignore_index", (C, K), {"average": "macro", "ignore_index": -1}, f"{WRITE})"),
+    ("MAPIE: y_score_arg", (C, K), {"y_score_arg": C, "num_bins": 9}, f"{WRITE}, bins=9)"),
+    ("skore: X_train=", (CLF,), {"X_train": X, "y_train": Y, "X_test": X, "y_test": Y}, "(estimator, X_test, y_test)"),
+    ("skore: data_source", (CLF, X, Y), {"data_source": "test"}, "certcal.{verb}(estimator, X, y)"),
+    ("uncertainty-calibration: (probs, labels)", (P, Y), {}, f"{WRITE}), the outcomes first"),
+    ("uncertainty-calibration: p, debias, mode", (C, K), {"p": 1, "debias": True, "mode": "marginal"}, f"{WRITE})"),
+    ("evaluate: prediction_scores", (), {"references": Y, "prediction_scores": P}, "(references, prediction_scores)"),
     ("one array", (P,), {}, f"{WRITE})"),
     ("nothing", (), {}, "{verb}(y_true, y_prob)"),
     ("words", (SPAM, P), {}, f"{WRITE}, positive=…)"),
@@ -129,6 +147,7 @@ LINES: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
 ]
 OF_MEASURE: list[tuple[str, dict[str, Any], str]] = [
     ("sklearn: strategy='quantile'", {"n_bins": 9, "strategy": "quantile"}, "bins=9, metrics='equal_mass_ece')"),
+    ("netcal: equal_intervals=False", {"equal_intervals": False}, "metrics='equal_mass_ece')"),
     ("torchmetrics: norm='l2'", {"norm": "l2"}, "metrics='lp_ece')"),
     ("torchmetrics: norm='max'", {"norm": "max"}, "metrics='mce')"),
     ("metric", {"metric": "ece"}, "metrics='ece')"),
@@ -141,7 +160,7 @@ VERBS = [certcal.measure, certcal.bound, certcal.recalibrate]
 
 def test_there_are_more_than_forty() -> None:
     names = [each[0] for each in (*WORK, *LINES, *OF_MEASURE)]
-    assert len(set(names)) == len(names) > 75
+    assert len(set(names)) == len(names) > 88
 
 
 @pytest.mark.parametrize(("given", "options", "same"), [each[1:] for each in WORK], ids=[each[0] for each in WORK])

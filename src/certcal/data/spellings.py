@@ -17,11 +17,12 @@ _TRUTH = (
 _CHANCES = (
     *("y_prob", "y_proba", "y_probs", "y_pred", "y_score", "y_scores", "probs", "proba", "probas", "preds"),
     *("predictions", "confidences", "scores", "f", "p", "pred_probs", "y_pred_proba"),
+    *("y_hat", "pred_proba", "prediction_scores", "predicted_probabilities"),
 )
 _INPUTS = ("X", "X_test")
 # What a keyword of scikit-learn, torchmetrics, netcal, MAPIE and others is called here.
 _CALLED = {
-    **dict.fromkeys(("n_bins", "num_bins", "nbins", "bin_count"), "bins"),
+    **dict.fromkeys(("n_bins", "num_bins", "nbins", "bin_count", "num_buckets"), "bins"),
     **dict.fromkeys(("sample_weight", "sample_weights", "weights"), "weight"),
     **dict.fromkeys(("groups", "group", "sensitive_features", "segment"), "by"),
     **dict.fromkeys(("confidence_level", "ci"), "level"),
@@ -38,8 +39,12 @@ _MEANT: Mapping[str, Mapping[Any, str]] = {
         ("strategy", "split_strategy", "binning", "scheme"),
         dict.fromkeys(("quantile", "mass", "equal_mass", "adaptive"), "metrics='equal_mass_ece'"),
     ),
+    "equal_intervals": {False: "metrics='equal_mass_ece'"},
     "norm": {"l2": "metrics='lp_ece'", "max": "metrics='mce'"},
     **{name: {} for name in ("task", "num_classes", "n_classes", "classes", "labels", "normalize", "ax", "n_jobs")},
+    **{name: {} for name in ("average", "ignore_index", "validate_args", "debias", "mode", "stratify", "kernel")},
+    **{name: {} for name in ("scale_by_half", "eps", "ref_line", "data_source", "y_score_arg", "X_train", "y_train")},
+    "uncertainty": {},
 }
 
 
@@ -116,5 +121,5 @@ def _keywords(options: Mapping[str, Any], known: Collection[str]) -> Iterator[st
         own = name if name in known and name != "logits" else _CALLED.get(name)
         if own in known:
             yield f"{own}={value!r}" if isinstance(value, str | int | float) else f"{own}=…"
-        elif name in _MEANT and isinstance(value, str) and "metrics" in known and value in _MEANT[name]:
+        elif name in _MEANT and isinstance(value, str | bool) and "metrics" in known and value in _MEANT[name]:
             yield _MEANT[name][value]
