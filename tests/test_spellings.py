@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from torch.utils.data import DataLoader, TensorDataset
 
 import certcal
 from certcal import InputError, Predictions
@@ -35,6 +36,9 @@ BRAIN = torch.tensor(P).bfloat16()
 BINARY, CLASSES = Predictions.from_scores(P, Y), Predictions.from_probabilities(K, C)
 FITTED = Predictions.from_scores(CLF.predict_proba(X)[:, 1], Y)
 LOGITS = Predictions.from_logits(L, C)
+PAIR = torch.tensor(X, dtype=torch.float32), torch.tensor(C)
+NET = torch.nn.Linear(3, 3).eval()
+NET_LOGITS = Predictions.from_logits(NET(PAIR[0]).detach().numpy(), C)
 ROUNDED = Predictions.from_scores(BRAIN.float().numpy(), Y)
 PART = Predictions.from_scores(P.astype(np.float16), Y)
 
@@ -69,6 +73,8 @@ WORK: list[tuple[str, tuple[Any, ...], dict[str, Any], Predictions]] = [
     ("logits by role", (), {"logits": L, "label": C}, LOGITS),
     ("the positive one", (SPAM, P), {"positive": "spam"}, BINARY),
     ("classes from 1", (C + 1, K), {}, CLASSES),
+    ("a network and arrays", (NET, (X, C)), {}, NET_LOGITS),
+    ("a network and a loader", (NET, DataLoader(TensorDataset(*PAIR), 16)), {}, NET_LOGITS),
     ("outcomes -1 and 1", (2 * Y - 1, P), {"positive": 1}, BINARY),
 ]
 
@@ -143,7 +149,8 @@ LINES: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
         "keep = pandas.notna(y_true) and ",
     ),
     ("a masked outcome", (np.ma.array(Y, mask=Y == 1), P), {}, "keep = ~np.ma.getmaskarray(y_true) and certcal."),
-    ("a network without outputs", (torch.nn.Linear(3, 3), (X, C)), {}, "certcal.models.wrap(model, 'logits')"),
+    ("a function without outputs", (np.tanh, (X, C)), {}, "certcal.models.wrap(model, 'logits')"),
+    ("a softmax without outputs", (torch.nn.Softmax(1).eval(), (X, C)), {}, "wrap(model, 'probabilities')"),
 ]
 OF_MEASURE: list[tuple[str, dict[str, Any], str]] = [
     ("sklearn: strategy='quantile'", {"n_bins": 9, "strategy": "quantile"}, "bins=9, metrics='equal_mass_ece')"),

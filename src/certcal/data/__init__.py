@@ -66,6 +66,7 @@ from certcal.data.sources import (
     grouping_names,
     predictions_of,
     size_text,
+    undeclared_logits,
 )
 
 __all__ = [
@@ -155,4 +156,5 @@ __all__ = [
     "size_text",
     "split_by",
     "table_kind",
+    "undeclared_logits",
 ]

@@ -350,6 +350,8 @@ class PredictionStream:
                 found = cells.numbers()
                 if found.size and found.min() >= 0 and found.max() <= 1:
                     scores.append(name)
+        if len(outcomes) > 1:  # a group has two values, too
+            outcomes = {name: ends for name, ends in outcomes.items() if {outcome(each) for each in ends} == {0, 1}}
         if len(scores) != 1 or len(outcomes) != 1:
             return error
         ((name, (rare, other)),) = outcomes.items()

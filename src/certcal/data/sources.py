@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.checks import InputError, as_array, probability_matrix, shortened, to_numpy
+from certcal._base.checks import InputError, LogitsWarning, as_array, probability_matrix, shortened, to_numpy
 from certcal._base.outcomes import class_name, first_missing, outcome
 from certcal._base.progress import SILENT, Progress
 from certcal._base.text import counted
@@ -435,6 +436,8 @@ def from_model(model: Any, data: Any, weight: Any = None, *, progress: Progress 
     except InputError as error:
         if error.argument != "outputs":
             raise
+        if hasattr(cast("Any", model), "forward"):
+            return undeclared_logits(model, open_inputs(data).inputs, weight, progress=progress)
         what = shortened(model) if isinstance(model, str) else "model"
         call = (
             f"certcal.models.load({what}, 'logits')"
@@ -444,6 +447,19 @@ def from_model(model: Any, data: Any, weight: Any = None, *, progress: Progress 
         remedy = f"pass {call}, or 'probabilities'"
         raise InputError("what the model returns is not known, and never guessed", remedy=remedy) from None
     return predictions_of(network, open_inputs(data).inputs, weight, progress=progress)
+
+
+def undeclared_logits(model: Any, inputs: Inputs, weight: Any = None, **how: Any) -> Predictions:
+    """Predictions of a torch module that does not say what it returns: logits, where rows cannot be probabilities."""
+    from certcal.models import wrap
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LogitsWarning)
+        found = predictions_of(wrap(model, "logits"), inputs, weight, **how)
+    if found.doubts:
+        remedy = "write certcal.models.wrap(model, 'probabilities') if they are, or 'logits'"
+        raise InputError("what the model returns sums to 1 in every row, as probabilities do", remedy=remedy)
+    return found
 
 
 def predictions_of(

@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+from certcal._base.checks import InputError
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Takes, verb
-from certcal.data import Inputs, predictions_of
+from certcal.data import Inputs, predictions_of, undeclared_logits
 from certcal.predictions import Predictions
 from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, open_data, open_model, warn_of_odd_units
 
@@ -44,6 +45,8 @@ def predict(
         torch ``Dataset`` or ``DataLoader``, or "module:name" of one; see :func:`certcal.data.open_inputs`.
     outputs
         Model outputs: logits or probabilities. Default: as the model file says.
+
+        Of a torch module logits, where its rows cannot be probabilities.
     weights
         Weights of the network: .safetensors, or a checkpoint (.pth .pth.tar .pt .ckpt .bin).
     split
@@ -73,7 +76,13 @@ def predict(
     asked = locals()
     inputs = open_data(data, asked).inputs
     warn_of_odd_units(inputs)
-    return predictions_of(open_model(model, asked, device), inputs, batch=batch, progress=progress)
+    try:
+        network = open_model(model, asked, device)
+    except InputError as error:
+        if error.argument != "outputs" or not hasattr(model, "forward"):
+            raise
+        return undeclared_logits(model, inputs, batch=batch, progress=progress)
+    return predictions_of(network, inputs, batch=batch, progress=progress)
 
 
 def prediction_columns(predictions: Predictions) -> Mapping[str, Any]:
