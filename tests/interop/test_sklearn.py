@@ -148,6 +148,18 @@ def test_margins_of_any_size_are_calibrated():
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-4)  # ends are cut off
 
 
+def test_the_default_takes_margins_as_real_scores_on_whatever_scale():
+    words = np.array(["no", "yes"])[Y]
+    small, large = LinearSVC().fit(X[FIT], words[FIT]), LinearSVC().fit(X[FIT], words[FIT])
+    large.coef_, large.intercept_ = 1e4 * small.coef_, 1e4 * small.intercept_
+    one, other = (CalibratedModel(each, cv="prefit").fit(X[REST], words[REST]) for each in (small, large))
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-9)
+    assert {each.method for each in one.choice_.tried}.isdisjoint({"none"})
+    folds = CalibratedModel(LinearSVC()).fit(X, words)
+    assert folds.classes_.tolist() == ["no", "yes"]
+    assert log_loss(words, folds.predict_proba(X)) < log_loss(words, np.full((Y.size, 2), 0.5)) - 0.1
+
+
 def test_the_default_never_makes_the_log_loss_infinite_even_where_a_forest_is_certain():
     for x, y in ((X, Y), (X3, Y3)):
         model = CalibratedModel(RandomForestClassifier(3, random_state=0)).fit(x[FIT], y[FIT])

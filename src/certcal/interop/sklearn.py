@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
-from certcal.calibrators import TopLabel, choose, fit_predictions, mapped, named_calibrator, takes_scores
+from certcal.calibrators import RealScores, TopLabel, choose, fit_predictions, mapped, named_calibrator, takes_scores
 from certcal.metrics import measure
 from certcal.predictions import Predictions
 
@@ -52,7 +52,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator
-        A classifier with ``predict_proba``, or with ``decision_function``, whose values then count as logits.
+        A classifier with ``predict_proba``, or with ``decision_function``, whose values then count as logits or, of two
+        classes and for the default calibrator, as any real scores (:class:`~certcal.calibrators.RealScores`).
     calibrator
         A name, as for :func:`certcal.calibrators.fit_predictions`, or a
         calibrator, also one's own; a copy is fitted. A map of confidences maps the probability of the second class of
@@ -146,17 +147,25 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             rows, raw = rows[order], raw[order]
             whole: Any = clone(self.estimator)
             self.estimators_ = list(found["estimator"]) if self.ensemble else [whole.fit(X, y, **options)]
+        calibrator = self._calibrator_to_fit()
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        self.unit_ = 1.0
+        if raw.ndim == 1 and isinstance(calibrator, str) and calibrator == "auto":
+            self.calibrator_ = RealScores().fit(raw, codes[rows], weight)
+            self.choice_ = self.calibrator_.choice_
+            return self._with_features()
         # Log-odds beyond 16 all count as 16, so margins that are larger are divided by what brings them there.
         self.unit_ = max(1.0, float(np.abs(raw).max()) / _LARGEST) if method == "decision_function" else 1.0
         raw = raw / self.unit_
-        calibrator = self._calibrator_to_fit()
-        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
         samples = self._read_scores(raw, method, calibrator, codes[rows], weight)
         if isinstance(calibrator, str) and calibrator == "auto":
             self.choice_ = choose(samples)
             self.calibrator_ = self.choice_.calibrator
         else:
             self.calibrator_ = fit_predictions(samples, calibrator)
+        return self._with_features()
+
+    def _with_features(self) -> Self:
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimators_[0], name):
                 setattr(self, name, getattr(self.estimators_[0], name))
@@ -169,8 +178,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         def calibrated(estimator: Any) -> Floats:
             raw = self._raw_scores(estimator, method, X) / self.unit_
-            scores = self._read_scores(raw, method, self.calibrator_, np.zeros(len(raw), np.int64), None)
-            found = mapped(self.calibrator_, scores)
+            if isinstance(self.calibrator_, RealScores):
+                found = self.calibrator_.transform(raw)
+            else:
+                scores = self._read_scores(raw, method, self.calibrator_, np.zeros(len(raw), np.int64), None)
+                found = mapped(self.calibrator_, scores)
             return np.stack([1 - found, found], axis=1) if found.ndim == 1 else found
 
         return np.mean([calibrated(each) for each in self.estimators_], axis=0)
