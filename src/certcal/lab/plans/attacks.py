@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import msgspec
 import numpy as np
 from msgspec import Struct, field
 
 from certcal.lab.plans.certified import DataPart, NetworkPart, RecipePart
 from certcal.lab.plans.jobs import Job, Passes
-from certcal.lab.plans.networks import facts_of, named, train_job
+from certcal.lab.plans.networks import facts_of, jobs_among, named, train_job
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
 from certcal.lab.plans.plan import Count, Floor, PaperPlan, Whole
 
@@ -61,8 +60,7 @@ def _attacked(plan: AttacksPlan) -> list[tuple[AttackedData, AttackedNetwork, Jo
     for each in plan.sets:
         if each.title != plan.only.get("set", each.title):
             continue
-        network = {name: value for name, value in msgspec.to_builtins(each.network).items() if value is not None}
-        facts = facts_of(each.data.name)
+        network, facts = each.network.arguments, facts_of(each.data.name)
         images = min(plan.images, facts.test)
         backward = images * plan.steps * len(plan.attacks) * len(each.epsilons)
         for one in each.networks:
@@ -76,8 +74,8 @@ def _attacked(plan: AttacksPlan) -> list[tuple[AttackedData, AttackedNetwork, Jo
             arguments = {"data": each.data.name, "network": network, "model": named(weights), "images": plan.images}
             arguments |= {"epsilons": each.epsilons, "attacks": list(plan.attacks.values()), "steps": plan.steps}
             passes = Passes(network, facts.shape, facts.classes, images, backward)
-            needs = (weights,) if isinstance(weights, Job) else ()
-            found.append((each, one, Job("networks.attack", f"attack {title}", arguments, needs, passes)))
+            job = Job("networks.attack", f"attack {title}", arguments, jobs_among(weights), passes)
+            found.append((each, one, job))
     return found
 
 

@@ -34,6 +34,11 @@ class NetworkPart(Struct, frozen=True, forbid_unknown_fields=True):
     std: float | list[float] | None = None
     seed: Whole = 0
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those that are given."""
+        return {name: value for name, value in msgspec.to_builtins(self).items() if value is not None}
+
 
 class RecipePart(Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of :func:`certcal.lab.training.recipe`."""
@@ -160,8 +165,7 @@ def planned_models(plan: CertifiedPlan) -> list[PlannedModel]:
     """All networks of a plan: every baseline, and after it what is fine-tuned from it."""
     from certcal.lab.training import recipe
 
-    network = {name: value for name, value in msgspec.to_builtins(plan.network).items() if value is not None}
-    checkpoints = plan.given.get("checkpoints")
+    network, checkpoints = plan.network.arguments, plan.given.get("checkpoints")
     settings = {**msgspec.to_builtins(plan.certify), "radii": plan.radii}
     kinds = [plan.certify.confidence] if isinstance(plan.certify.confidence, str) else plan.certify.confidence
 

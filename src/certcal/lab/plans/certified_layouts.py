@@ -113,34 +113,18 @@ def _point(each: CertifiedNetwork, place: int) -> tuple[float, float]:
     return (-1.0, 2.0) if accuracy is None or error is None else (accuracy, error)
 
 
-def changes_of_best(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
-    """What fine-tuning changes, against the most accurate baseline that was chosen for each radius (Figure 4)."""
+def changes(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
+    """What fine-tuning changes, for every baseline at every radius that it was chosen for (Figures 17 and 18).
+
+    Or for the most accurate of these at each radius alone (Figure 4).
+    """
     pairs: list[tuple[int, CertifiedNetwork]] = []
     for place, radius in enumerate(plan.radii):
-        chosen = [each for each in _baselines(networks) if radius in each.baseline.radii and each.at[place] is not None]
-        if chosen:
-            pairs.append((place, max(chosen, key=lambda each: each.value(place, "accuracy") or 0.0)))
-    return _changes(plan, networks, pairs)
-
-
-def changes_of_all(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
-    """What fine-tuning changes, for every baseline at every radius that it was chosen for (Figures 17 and 18)."""
-    pairs = [
-        (place, each)
-        for place, radius in enumerate(plan.radii)
-        for each in _baselines(networks)
-        if radius in each.baseline.radii and each.at[place] is not None
-    ]
-    return _changes(plan, networks, pairs)
-
-
-def _baselines(networks: Sequence[CertifiedNetwork]) -> list[CertifiedNetwork]:
-    return [each for each in networks if each.name == each.baseline.title]
-
-
-def _changes(
-    plan: CertifiedPlan, networks: Sequence[CertifiedNetwork], pairs: Sequence[tuple[int, CertifiedNetwork]]
-) -> Outcome:
+        chosen = [each for each in networks if each.name == each.baseline.title and radius in each.baseline.radii]
+        chosen = [each for each in chosen if each.at[place] is not None]
+        if plan.layout == "changes" and chosen:
+            chosen = [max(chosen, key=lambda each: each.value(place, "accuracy") or 0.0)]
+        pairs += [(place, each) for each in chosen]
     solver, rows, charts = _solver(plan), dict[str, list[Number]](), list[Chart]()
     methods = [each.row for each in plan.methods]
     for place, base in pairs:
@@ -263,8 +247,8 @@ def correlations_by_radius(plan: CertifiedPlan, networks: Sequence[CertifiedNetw
 LAYOUTS: Mapping[str, Callable[[Any, Sequence[CertifiedNetwork]], Outcome]] = {
     "best": best_of_each_method,
     "baselines": every_baseline,
-    "changes": changes_of_best,
-    "changes of all": changes_of_all,
+    "changes": changes,
+    "changes of all": changes,
     "brier": _curves("brier", "certified Brier score"),
     "constant brier": _curves("constant_brier", "certified Brier score on a constant subset"),
     "widths": _curves("width", "mean width of the intervals"),

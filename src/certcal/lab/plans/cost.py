@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -83,12 +84,8 @@ def try_network(passes: Passes, device: str, seconds: float) -> tuple[float, flo
     from certcal.models.networks import by_name
 
     place = resolve(device)
-    others: Mapping[str, Any] = {name: value for name, value in passes.network.items() if name != "name"}
-    network = by_name(passes.network["name"], passes.shape, passes.classes, **others).to(place)
-    numbers = 1
-    for side in passes.shape:
-        numbers *= side
-    batch = max(1, min(256, _BATCH_NUMBERS // numbers))
+    network = by_name(sample_shape=passes.shape, classes=passes.classes, **passes.network).to(place)
+    batch = max(1, min(256, _BATCH_NUMBERS // math.prod(passes.shape)))
     inputs = torch.rand((batch, *passes.shape), device=place)
 
     def forward() -> None:

@@ -73,7 +73,7 @@ def train_job(
         "networks.train",
         f"train {name}",
         {**arguments, "start": named(start), **{each: job.fingerprint for each, job in helpers.items() if job}},
-        tuple(each for each in (start, *helpers.values()) if isinstance(each, Job)),
+        jobs_among(start, *helpers.values()),
         Passes(network, facts.shape, facts.classes, backward=backward),
     )
 
@@ -95,23 +95,29 @@ def sample_job(
     count = min(images, -(-facts.test // others["every"]))
     passes = Passes(network, facts.shape, facts.classes, count * (n + others["n0"]), stored=count * _RUN_BYTES)
     arguments = {"data": data, "network": dict(network), "model": named(model), "sigma": sigma, "images": images}
-    needs = (model,) if isinstance(model, Job) else ()
-    return Job("networks.sample", f"sample {name}", {**arguments, "n": n, **others}, needs, passes)
+    return Job("networks.sample", f"sample {name}", {**arguments, "n": n, **others}, jobs_among(model), passes)
 
 
 def certify_job(name: str, run: Any, **settings: Any) -> Job:
     """Certify a run that a job sampled, or that is in a folder."""
-    return Job(
-        "networks.certify",
-        f"certify {name}",
-        {"run": named(run), **settings},
-        (run,) if isinstance(run, Job) else (),
-    )
+    return Job("networks.certify", f"certify {name}", {"run": named(run), **settings}, jobs_among(run))
 
 
 def named(source: Any) -> Any:
     """How a job's arguments name what another one gives: its fingerprint, or a file."""
     return source.fingerprint if isinstance(source, Job) else None if source is None else {"file": source}
+
+
+def jobs_among(*sources: Any) -> tuple[Job, ...]:
+    """Those that are jobs, of sources that may also be files or nothing."""
+    return tuple(each for each in sources if isinstance(each, Job))
+
+
+def open_sampled(context: JobContext, run: Any) -> Any:
+    """The run that a job sampled, or that is in a folder."""
+    from certcal.smoothing import open_run
+
+    return open_run(context.folder_of(run) / context.result_of(run)["run"] if isinstance(run, str) else run["file"])
 
 
 def _weights(context: JobContext, source: Any) -> Path:
@@ -283,11 +289,10 @@ def certify(
     most: int | None,
 ) -> dict[str, Any]:
     """Certified accuracy and worst cases of a run at several radii; None at those where nothing is certified."""
-    from certcal.smoothing import certificates, open_run
+    from certcal.smoothing import certificates
     from certcal.worst_case import brier_score
 
-    folder = context.folder_of(run) / context.result_of(run)["run"] if isinstance(run, str) else Path(run["file"])
-    opened = open_run(folder)
+    opened = open_sampled(context, run)
     counts = opened.counts()
     clean = counts.confidence_estimates().values
     made = [certificates(counts, radius, alpha, confidence, accounting=accounting) for radius in radii]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import stdtrit
 
-from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome, number_text
 
 if TYPE_CHECKING:
     from certcal.lab.plans.certified import Settings
@@ -57,11 +57,7 @@ def _difference(ours: Sequence[float], theirs: Sequence[float]) -> Number:
     """Mean of the paired differences with its interval."""
     pairs = 100 * (np.array(ours[: len(theirs)]) - np.array(theirs[: len(ours)]))
     if pairs.size < 2:
-        return _signed(pairs[0]) if pairs.size else MISSING
+        return number_text(pairs[0]) if pairs.size else MISSING
     half = float(stdtrit(pairs.size - 1, 0.975)) * float(np.std(pairs, ddof=1)) / pairs.size**0.5
     middle = float(pairs.mean())
-    return f"{_signed(middle)} [{_signed(middle - half)}, {_signed(middle + half)}]"
-
-
-def _signed(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
+    return f"{number_text(middle)} [{number_text(middle - half)}, {number_text(middle + half)}]"

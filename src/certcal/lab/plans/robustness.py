@@ -16,7 +16,7 @@ from msgspec import Meta, Struct, field
 from certcal._base.checks import InputError
 from certcal.lab.plans.certified import DataPart, NetworkPart, SamplePart
 from certcal.lab.plans.jobs import Job, JobContext
-from certcal.lab.plans.networks import sample_job, train_job, votes_job
+from certcal.lab.plans.networks import open_sampled, sample_job, train_job, votes_job
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
 from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Level, PaperPlan, Positive, Radius, Share, Whole
 
@@ -138,8 +138,8 @@ def planned_networks(plan: RobustnessPlan) -> Iterator[PlannedNetwork]:
                 continue
             for seed in (plan.seeds or [0]) if row.method else ():
                 made = _recipe(plan, row, sigma, seed)
-                network = {k: v for k, v in msgspec.to_builtins(plan.network).items() if v is not None}
-                network["seed"] = network.get("seed", 0) + seed
+                network = plan.network.arguments
+                network["seed"] += seed
                 told = f"{title}, seed {seed}" if seed else title
                 helpers = _helper_jobs(plan, row, sigma, network)
                 trained = train_job(told, plan.data.name, network, made, plan.data.train, **helpers)
@@ -225,12 +225,10 @@ def _open_votes(context: JobContext, source: Mapping[str, Any], sigma: float, al
     import warnings
 
     from certcal.lab.logs import LogWarning, read_log
-    from certcal.smoothing import open_run
     from certcal.smoothing.robustness import VoteRecord
 
     if "run" in source:
-        folder = context.folder_of(source["run"]) / context.result_of(source["run"])["run"]
-        run = open_run(folder)
+        run = open_sampled(context, source["run"])
         record = VoteRecord.from_counts(run.counts())
         votes = run.class_votes().toarray()[np.arange(len(record)), record.label]
         return record, record.radii(alpha), votes / record.draws

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Annotated, Any, Literal
@@ -15,12 +14,13 @@ from msgspec import Struct
 from certcal._base.checks import InputError
 from certcal.lab.plans.certified import CertifiedPlan, planned_models
 from certcal.lab.plans.jobs import Job, JobContext
-from certcal.lab.plans.networks import named
+from certcal.lab.plans.networks import jobs_among, named, open_sampled
 from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
 from certcal.lab.plans.plan import Count, Floor, Radius, Whole
 
 _BATCH = 16  # trials of ADMM that advance together
 _KEPT = 300  # steps of a convergence that are kept
+_METHODS = {"ADMM": "admm", "dECE": "dece"}
 _STEPWISE = ("lagrangian", "constraints", "assignment")  # layouts of one radius
 
 
@@ -63,7 +63,7 @@ def _jobs(plan: SearchPlan) -> list[tuple[str, float, Job]]:
         sigma, given = f"σ = {model.baseline.sigma:g}", {"run": named(model.run), "kind": model.kind}
         given |= {"alpha": plan.certify.alpha, "accounting": plan.certify.accounting, "bins": plan.certify.bins}
         given["most"] = plan.certify.most
-        needs = (model.run,) if isinstance(model.run, Job) else ()
+        needs = jobs_among(model.run)
         if plan.radius is not None:
             arguments = {**given, "radius": plan.radius, "steps": plan.certify.steps}
             found.append((sigma, plan.radius, Job("search.converge", f"ADMM {model.name}", arguments, needs)))
@@ -94,10 +94,9 @@ def _intervals(
     context: JobContext, run: Any, kind: str, alpha: float, accounting: str, radius: float, most: int | None
 ) -> tuple[tuple[Any, Any, Any], Any] | None:
     """Intervals and correctness of the certified samples, and their clean confidences; None if there are none."""
-    from certcal.smoothing import certificates, open_run
+    from certcal.smoothing import certificates
 
-    folder = context.folder_of(run) / "run" if isinstance(run, str) else Path(run["file"])
-    counts = open_run(folder).counts()
+    counts = open_sampled(context, run).counts()
     one = certificates(counts, radius, alpha, kind, accounting=accounting)
     keep = np.flatnonzero(one.certified)[:most]
     if not keep.size:
@@ -177,8 +176,9 @@ def outcome(plan: SearchPlan, found: Mapping[str, Any]) -> Outcome:
     ]
     if plan.radius is not None:
         return _convergence(plan, done)
-    layouts = {"starts": _starts, "largest": _largest, "one setting": _one_setting, "ablation": _ablation}
-    return layouts[plan.layout](plan, done)
+    if plan.layout in ("largest", "starts"):
+        return _largest(plan, done, by_start=plan.layout == "starts")
+    return _one_setting(plan, done) if plan.layout == "one setting" else _ablation(plan, done)
 
 
 Done = Sequence[tuple[str, float, Mapping[str, Any]]]
@@ -194,28 +194,14 @@ def _by_radius(plan: SearchPlan, done: Done, values: Any) -> Outcome:
     return Outcome([OurTable("table", [*plan.radii], rows, "σ, method")])
 
 
-def _value(trial: Mapping[str, Any]) -> float:
-    return trial["value"]
-
-
-def _largest(plan: SearchPlan, done: Done) -> Outcome:
-    """The largest value of all trials of each method (Figure 13)."""
-
-    def values(result: Mapping[str, Any]) -> dict[str, float]:
-        best = {name: max(map(_value, result[key])) for name, key in (("ADMM", "admm"), ("dECE", "dece"))}
-        return {**best, "Brier confidences": result["brier"], "exact": result["exact"]}
-
-    return _by_radius(plan, done, values)
-
-
-def _starts(plan: SearchPlan, done: Done) -> Outcome:
-    """The largest value by the confidences that trials start from (Figure 12)."""
+def _largest(plan: SearchPlan, done: Done, *, by_start: bool = False) -> Outcome:
+    """The largest value of all trials of each method (Figure 13), or by where they start (Figure 12)."""
 
     def values(result: Mapping[str, Any]) -> dict[str, float]:
         best: dict[str, float] = {}
-        for name, key in (("ADMM", "admm"), ("dECE", "dece")):
+        for name, key in _METHODS.items():
             for trial in result[key]:
-                title = f"{name} from {trial['initial']}"
+                title = f"{name} from {trial['initial']}" if by_start else name
                 best[title] = max(best.get(title, 0.0), trial["value"])
         return {**best, "Brier confidences": result["brier"], "exact": result["exact"]}
 
@@ -226,10 +212,11 @@ def _one_setting(plan: SearchPlan, done: Done) -> Outcome:
     """One setting of ADMM against the best trial of dECE (Figure 14)."""
 
     def values(result: Mapping[str, Any]) -> dict[str, float]:
-        return {"ADMM, one setting": result["single"], "dECE, best trial": max(map(_value, result["dece"]))}
+        best = max(trial["value"] for trial in result["dece"])
+        return {"ADMM, one setting": result["single"], "dECE, best trial": best}
 
     made = _by_radius(plan, done, values)
-    won = sum(result["single"] >= max(map(_value, result["dece"])) for _, _, result in done)
+    won = sum(one >= best for one, best in (values(result).values() for _, _, result in done))
     counts: dict[str, list[Number]] = {"ADMM at least as good": [float(won), float(len(done))]}
     return Outcome([*made.tables, OurTable("instances", ["instances", "of"], counts, "", 0)])
 
@@ -237,11 +224,8 @@ def _one_setting(plan: SearchPlan, done: Done) -> Outcome:
 def _ablation(plan: SearchPlan, done: Done) -> Outcome:
     """What each hyperparameter does to the value, as a share of the exact one (appendices G.2 and M.2)."""
     rows: dict[str, list[Number]] = {}
-    for method, key, part in (
-        ("ADMM", "admm", plan.search and plan.search.admm),
-        ("dECE", "dece", plan.search and plan.search.dece),
-    ):
-        assert part is not None
+    for method, key in _METHODS.items():
+        part: TrialsPart = getattr(plan.search, key)
         shares = [(trial, trial["value"] / result["exact"]) for _, _, result in done for trial in result[key]]
         groups: dict[str, list[float]] = {}
         for trial, share in shares:
