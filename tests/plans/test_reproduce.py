@@ -33,6 +33,7 @@ def test_a_plan_runs_resumes_and_writes_its_table_in_every_form(out: Path) -> No
     assert set(written) == {".html", ".md", ".tex", ".csv", ".json"}
     assert all("11.44" in text for text in written.values())
     assert "The setting is not the paper's (scale 1e-06; data.name = digits" in written[".md"]
+    assert "Not given" not in written[".html"]
     jobs = sorted((out / "jobs").iterdir())
     before = {path: path.stat().st_mtime_ns for each in jobs for path in each.rglob("done.json")}
     again = certcal.reproduce("cc-table7", out=out, changes=TINY, scale=SMALLEST, device="cpu")

@@ -437,9 +437,11 @@ class Report:
 
     @property
     def not_given(self) -> list[str]:
-        """What a validator asks for, and nobody has said."""
+        """What a validator asks for, and nobody has said; nothing on a page of facts, which is about no model."""
+        if self.answer is None or not any(each.word for each in self.answer):
+            return []
         asked = _ASKED if self.verdict is not None else _ASKED[:-1]
-        return [name for name in asked if name not in self.about] if self.answer is not None else []
+        return [name for name in asked if name not in self.about]
 
     def of(self, **changes: Any) -> Report:
         """The same report with other fields."""
