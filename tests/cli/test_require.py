@@ -134,7 +134,7 @@ def test_each_group_is_bounded_beside_the_whole_and_every_group_can_be_required(
     failed = certcal_command(*asked, "--require", "every binned <= 0.001")
     assert failed.code == 1
     assert "Bounds per group" in failed.out
-    assert "hold together for all" in " ".join(failed.out.split())
+    assert "groups together (94% sure)" in " ".join(failed.out.split())
 
 
 def test_every_group_is_asked_for_where_there_are_groups_only(certcal_command, scores):

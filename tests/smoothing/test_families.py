@@ -140,7 +140,7 @@ def test_what_is_beyond_chance_shares_its_level_among_all_pairs():
     assert found.level == pytest.approx(0.03)
     assert set(found.firm_edges) <= set(found.edges)
     assert ("high", "low") in found.firm_edges
-    assert "beyond the sampling error of 300 samples (wrong with probability at most 0.03" in found.beyond_chance
+    assert "beyond the sampling error of 300 samples (97% sure" in found.beyond_chance
 
 
 def test_what_is_beyond_chance_is_said_of_shares_of_votes_where_it_would_be_false_of_p_a():
@@ -157,8 +157,8 @@ def test_what_is_beyond_chance_is_said_of_shares_of_votes_where_it_would_be_fals
     found = compare(records, at=[0]).graphs[0]
     assert found.firm_edges == (("A", "B"),)
     assert found.beyond_chance == (
-        "by P(share of 100 votes >= p) rather than p_A, and beyond the sampling error of 5,000 samples (wrong "
-        "with probability at most 0.05 for this pair): A is better than B."
+        "by P(share of 100 votes >= p) rather than p_A, and beyond the sampling error of 5,000 samples (95% sure, "
+        "for this pair): A is better than B."
     )
     (pair,) = found.chances
     assert pair.sentence.startswith("by P(share of 100 votes >= p), A is higher than B for p from 0.5 to 1 beyond")
@@ -177,7 +177,7 @@ def test_what_is_beyond_chance_is_told_pair_by_pair_where_there_are_few():
     equal = compare({"a": [record([40] * 50)], "b": [record([40] * 50)]}, at=[0]).graphs[0]
     assert equal.beyond_chance.endswith("for this pair): nothing, neither from p = 0.5 on nor around 0.9.")
     single = compare({"a": [record([40])], "b": [record([30])]}, at=[0], level=0.03333).graphs[0]
-    assert "of 1 sample (wrong with probability at most 0.03333 for this pair)" in single.beyond_chance
+    assert "of 1 sample (96.66% sure, for this pair)" in single.beyond_chance
 
 
 def test_equal_networks_with_other_numbers_of_draws_are_not_told_apart():

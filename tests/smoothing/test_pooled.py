@@ -148,11 +148,11 @@ def test_estimates_are_expected_below_their_ends_whatever_the_first_half_is(r: f
     for draws in (4, 50, 3000):
         first = random.multinomial(draws, data.cells)
         for flip, end in ((False, lower), (True, 1 - upper)):
-            estimate = module._means(first, data.cells, Side.of(GRID, flip), r)[1]
+            estimate = module._half_means(first, data.cells, Side.of(GRID, flip), r)[1]
             assert (estimate <= end + 1e-12).all()
     # Where it touches: a first half that has the true shares, without the counts that are added to both sides.
     large = np.round(data.cells * 1e15).astype(np.int64)
-    estimate = module._means(large, data.cells, Side.of(GRID, False), r)[1]
+    estimate = module._half_means(large, data.cells, Side.of(GRID, False), r)[1]
     assert estimate == pytest.approx(lower, abs=1e-5)
 
 
@@ -235,7 +235,7 @@ def test_no_estimate_of_an_end_is_above_that_of_fifty_digits(r: float) -> None:
     random = np.random.default_rng(3)
     cells = random.dirichlet([0.3] * 9 + [3.0], 6)
     grid, first, rest = np.linspace(0.1, 0.9, 9), random.multinomial(5000, cells), random.multinomial(5001, cells)
-    estimate = module._means(first, rest, Side.of(grid, False), r)[1]
+    estimate = module._half_means(first, rest, Side.of(grid, False), r)[1]
     above = np.cumsum(first[:, :0:-1], axis=1)[:, ::-1]
     point = (above + module.PRIOR) / (5000 + 2 * module.PRIOR)
     with mpmath.workdps(50):
