@@ -18,7 +18,7 @@ from certcal.report.html.elements import Raw, element, join
 from certcal.report.html.markup import as_markup, clip_middle, note
 from certcal.report.html.skeleton import document_of, page, patterns, resource
 
-_HEIGHT, _MOST_NUMBERS = 360, 5
+_HEIGHT, _MOST_NUMBERS = 300, 5
 # A page that is larger than this even when it is compressed is not kept in a notebook.
 _MOST_KEPT = 400_000
 _COMMENT, _CLASS = re.compile(r"/\*.*?\*/", re.DOTALL), re.compile(r"\.(-?[A-Za-z_][\w-]*)")
