@@ -142,7 +142,9 @@ def _brief(value: Any, nested: bool = True) -> str:
             return _joined([_brief(each) for each in several]) or (f"{len(several):,} in all" if several else "")
         case _ if hasattr(value, "shape") and hasattr(value, "size"):
             size = "×".join(f"{each:,}" for each in value.shape)
-            return f"{size} values from {value.min():.6g} to {value.max():.6g}" if value.size else ""
+            if not value.size or getattr(value.dtype, "kind", "f") not in "biuf":
+                return f"{size} values" if value.size else ""
+            return f"{size} values from {value.min():.6g} to {value.max():.6g}"
         case _:
             own = _joined([f"{name} {text}" for name, text in _facts(value)])
             return next(iter(_sentences(value)), "") or own or str(type(value).__name__)
