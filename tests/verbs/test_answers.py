@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import certcal
-from certcal.binning import BinTable
+from certcal.binning import BinTable, equal_width_edges, sums
 from certcal.bounds import clopper_pearson
 from certcal.claims import Estimate, Interval
-from certcal.verbs.answers import ERROR, GROUPS, SLOPE, WHOLE, Diagnosis, calibration_answer
+from certcal.metrics import measure as measure_rows
+from certcal.verbs.answers import ERROR, GROUPS, SEGMENTS, SLOPE, WHOLE, Diagnosis, calibration_answer
+from certcal.verbs.groups import group_rates
 
 RNG = np.random.default_rng(20)
 SCORES = np.sort(RNG.beta(1.2, 3, 6000))
@@ -117,6 +119,33 @@ def test_shares_of_the_level_add_up_and_a_shown_sentence_of_calibrated_scores_is
         wrong += calibration_answer(Diagnosis.of_bins(bins), "binary", slope=slope_row)[0].kind == "shown"
     # Of 2,000 tables 2.5 % are 50; more than 73 would happen once in a thousand tests.
     assert 5 <= wrong <= 73
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda n: RNG.beta(0.3, 0.3, n),
+        lambda n: RNG.beta(0.5, 40, n),
+        lambda n: RNG.choice([0.01, 0.05, 0.2, 0.6], n),
+        lambda n: np.append(np.full(n - 1, 0.05), 0.9),
+    ],
+    ids=["both ends", "rare", "tied", "one far away"],
+)
+def test_few_calibrated_samples_of_any_shape_in_many_small_groups_are_rarely_called_wrong(draw) -> None:
+    tables, wrong = 45, 0
+    for place in range(tables):
+        n = (12, 40, 80)[place % 3]
+        scores = draw(n)
+        predictions = certcal.Predictions.from_scores(scores, (RNG.random(n) < scores).astype(int))
+        slope = measure_rows(predictions, metrics=["calibration_slope"], bootstrap=10).rows[0]
+        parts = [predictions.select(np.flatnonzero(np.arange(n) % (n // 4) == k)) for k in range(n // 4)]
+        bins = [(sums(part.confidence, part.correct, None, equal_width_edges(1)), None) for part in parts]
+        segments = [({}, rate) for rate in group_rates(bins, is_score=True)]
+        found = Diagnosis.of(predictions, GROUPS - SEGMENTS)
+        answer = calibration_answer(found, "binary", slope=slope, segments=segments)
+        wrong += any(each.kind == "shown" for each in answer)
+    # Of 45 tables 2.5 % are 1; more than 5 would happen once in a thousand tests.
+    assert wrong <= 5
 
 
 def wald_slopes(scores: Any, outcomes: Any) -> tuple[Any, Any]:

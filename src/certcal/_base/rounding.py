@@ -92,6 +92,18 @@ def times_text(failure: float | Decimal) -> str:
     return f"at most 1 time in {int(1 / chance):,}"
 
 
+def about(n: float) -> int:
+    """A number of samples, rounded up to two digits.
+
+    Examples
+    --------
+    >>> about(10_730.2), about(3.1), about(0.2)
+    (11000, 4, 1)
+    """
+    unit = 10 ** max(0, math.floor(math.log10(max(n, 1))) - 1)
+    return math.ceil(n / unit - 1e-6) * unit
+
+
 def move_outward(value: float, side: str, relative: float = 2.0**-52) -> float:
     """A float on the safe side of ``value`` by at least ``relative`` of its size: room for the rounding behind it."""
     choice(side, SIDES, "side")

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from certcal._base.rounding import about
 from certcal._base.text import counted
 from certcal.metrics.differences import proper_scores
 from certcal.result import Answer, Sentence
@@ -127,7 +128,4 @@ def _rows_needed(change: Change) -> int | None:
     if spread is None or not step > 0 or not math.isfinite(spread.upper - spread.lower):
         return None
     rows = change.new.n * ((spread.upper - spread.lower) / (2 * step)) ** 2
-    if rows > _MOST_ROWS:
-        return None
-    unit = 10 ** max(0, math.floor(math.log10(max(rows, 1))) - 1)
-    return unit * math.ceil(rows / unit)
+    return about(rows) if rows <= _MOST_ROWS else None

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from certcal._base.rounding import round_outward, sure_text
+from certcal._base.rounding import about, round_outward, sure_text
 from certcal._base.text import counted
 from certcal.claims import Bound, Certificate, Estimate
 from certcal.verdict.candidates import Candidate
@@ -143,8 +143,7 @@ def what_would_show(
     exact = claim.n * ((near.value - centre) / (asked.limit - centre)) ** power
     if not exact < _MOST_TIMES * claim.n:
         return None, "the estimate is too near to the limit"
-    unit = 10 ** max(0, math.floor(math.log10(exact)) - 1)
-    needed = math.ceil(exact / unit - 1e-6) * unit
+    needed = about(exact)
     return needed, f"about {counted(needed, 'sample')} would show it{' if there is no error' if none else ''}"
 
 
