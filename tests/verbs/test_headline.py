@@ -23,7 +23,7 @@ from certcal.smoothing import Counts, certificates
 from tests.smoothing.drawing import draw
 
 RADIUS = 0.1
-OTHERS = ("population", "every certificate holds", "equal-mass", "maximum", "uncertified")
+OTHERS = ("population", "every certificate holds", "equal-mass", "maximum", "uncertified", "ks ")
 SETTINGS: dict[str, dict[str, Any]] = {
     **{kind: {"kind": kind} for kind in ("tangent", "tight", "cdf")},
     "all kinds": {"kind": "all"},
