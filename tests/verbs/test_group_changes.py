@@ -20,7 +20,7 @@ Y = RNG.random(6000) < expit(logit(Z) * np.where(GROUP == "many", 0.5, 1.5))
     ("options", "worse", "said"),
     [
         ({"common_map": True}, ["few"], "The map makes 1 of 2 groups worse: few."),
-        ({"common_map": True}, ["few"], "Correct the map by group, which may help those that it makes worse."),
+        ({"common_map": True}, ["few"], "Correct the map by group: one for all does not suit some of them."),
         (
             {"common_map": True},
             ["few"],

@@ -55,9 +55,6 @@ def to_sql(calibrator: Any, column: str = "score") -> str:
     found = _score_formula(calibrator)
     name, after = map(_identifier, (column, f"{column}_calibrated"))
 
-    def special(each: Term, place: str) -> str:
-        return groups(each) if isinstance(each, ByGroup) else pieces(cast("Piecewise", each), place)
-
     def groups(each: ByGroup) -> str:
         cases = "".join(
             f"\n  WHEN {' AND '.join(map(_sql_group, each.columns, places))} THEN {_sql(value)}"
@@ -79,7 +76,7 @@ def to_sql(calibrator: Any, column: str = "score") -> str:
         f"-- {_about(calibrator, found)}\n"
         f"-- NULL where the score is NULL or not from {found.least:g} to {found.most:g}. SQL Server: LOG for LN.\n"
         f"CASE WHEN {name} >= {_sql(found.least)} AND {name} <= {_sql(found.most)} THEN\n"
-        f"{_render(found.value, _SQL, name, _sql, special)}\nEND AS {after}\n"
+        f"{_render(found.value, _SQL, name, _sql, groups, pieces)}\nEND AS {after}\n"
     )
 
 
@@ -101,23 +98,25 @@ def to_python(calibrator: Any) -> str:
 
     columns = list(_group_columns(calibrator))
 
-    def special(each: Term, place: str) -> str:
-        if isinstance(each, ByGroup):
-            cuts = [(columns.index(own.name), list(own.names), list(own.starts)) for own in each.columns]
-            tables.append(f"TABLE_{len(tables)} = {cuts!r}, {dict(zip(each.places, each.numbers, strict=True))!r}")
-            return f"_of_group(groups, *TABLE_{len(tables) - 1})"
-        assert isinstance(each, Piecewise)
-        table = [values.tolist() for values in (each.edges, each.start, each.width, each.coefficients)]
-        tables.append(f"TABLE_{len(tables)} = {table!r}")
+    def table(*parts: Any) -> str:
+        tables.append(f"TABLE_{len(tables)} = {parts!r}")
+        return f"*TABLE_{len(tables) - 1}"
+
+    def groups(each: ByGroup) -> str:
+        cuts = [(columns.index(own.name), list(own.names), list(own.starts)) for own in each.columns]
+        return f"_of_group(groups, {table(cuts, dict(zip(each.places, each.numbers, strict=True)))})"
+
+    def pieces(each: Piecewise, place: str) -> str:
         side = "right" if each.closed == "left" else "left"
-        return f"_piece({place}, bisect_{side}, *TABLE_{len(tables) - 1})"
+        parts = (values.tolist() for values in (each.edges, each.start, each.width, each.coefficients))
+        return f"_piece({place}, bisect_{side}, {table(*parts)})"
 
     tail = f"; expected one value each of {', '.join(map(repr, columns))}"
     wrong = f'raise ValueError("groups are " + repr(groups) + {tail!r})'
     check = f"    if len(groups) != {len(columns)}:\n        {wrong}\n" if columns else ""
 
     def function(name: str, each: ScoreFormula) -> str:
-        value = _render(each.value, _PYTHON, "score", repr, special)
+        value = _render(each.value, _PYTHON, "score", repr, groups, pieces)
         return _FUNCTION.format(name, float(each.least), float(each.most), value, ", *groups" if columns else "", check)
 
     if isinstance(found, ScoreFormula):
@@ -146,26 +145,22 @@ def to_excel(calibrator: Any) -> bytes:
     book: Any = Workbook()
     sheet, table = book.active, book.create_sheet("map")
 
-    def array(name: str, values: Floats) -> str:
-        column = table.max_column + (table.cell(1, 1).value is not None)
-        letter = table.cell(1, column, name).column_letter
-        for row, value in enumerate(values.tolist(), 2):
-            table.cell(row, column, repr(value)).data_type = "n"  # as a number openpyxl would round it to 16 digits
-        return f"map!${letter}$2:${letter}${values.size + 1}"
-
     columns = list(_group_columns(calibrator))
 
-    def texts(title: str, values: Sequence[str]) -> str:
+    def array(name: str, values: Sequence[Any] | Floats) -> str:
         column = table.max_column + (table.cell(1, 1).value is not None)
-        letter = table.cell(1, column, title).column_letter
-        for row, value in enumerate((title, *values), 1):
-            _write_text(table.cell(row, column), value)
-        return f"map!${letter}$2:${letter}${len(values) + 1}"
+        for row, value in enumerate((name, *values), 1):
+            cell = table.cell(row, column)
+            if isinstance(value, str):
+                _write_text(cell, value)
+            else:  # as a number openpyxl would round it to 16 digits
+                cell.value, cell.data_type = repr(float(value)), "n"
+        return f"map!${_letter(column)}$2:${_letter(column)}${len(values) + 1}"
 
     def matches(own: GroupColumn, places: Sequence[int]) -> str:
         """Which of the rows have the value of a column: ranges by their number, all others by their exact text."""
         cell = f"{_letter(2 + columns.index(own.name))}2"
-        names = texts(own.name, [own.names[place] for place in places])
+        names = array(own.name, [own.names[place] for place in places])
         blank = f'(EXACT({names},"{MISSING_GROUP}")*ISBLANK({cell}))'
         if not own.starts:
             numbers = f"(EXACT({names},{cell})*(1-ISBLANK({cell})))"
@@ -174,9 +169,6 @@ def to_excel(calibrator: Any) -> bytes:
         at = array(f"{own.name} range", np.array([place + 1.0 for place in places]))
         number = f"IF(ISNUMBER({cell}),MATCH({cell},{starts},1),0)"
         return f"(({at}={number})+EXACT({names},{cell})*ISTEXT({cell})*({at}>{len(own.starts)})+{blank})"
-
-    def special(each: Term, place: str) -> str:
-        return groups(each) if isinstance(each, ByGroup) else pieces(cast("Piecewise", each), place)
 
     def groups(each: ByGroup) -> str:
         if not each.numbers:
@@ -191,7 +183,7 @@ def to_excel(calibrator: Any) -> bytes:
         ends = (f"INDEX({array(name, getattr(each, name))},{piece})" for name in ("start", "width"))
         return powers[0] if len(powers) == 1 else _polynomial(powers, "(({}-{})/{})".format(place, *ends))
 
-    value = _render(found.value, _EXCEL, "A2", lambda number: repr(float(number)), special)
+    value = _render(found.value, _EXCEL, "A2", lambda number: repr(float(number)), groups, pieces)
     known = f"IF(ISNUMBER(A2),AND(A2>={float(found.least)!r},A2<={float(found.most)!r}),FALSE)"
     sheet.title = "scores"
     formula = f'=IF(ISBLANK(A2),"",IF({known},{value},NA()))'
@@ -209,7 +201,9 @@ def to_excel(calibrator: Any) -> bytes:
 
 
 def _letter(column: int) -> str:
-    return chr(64 + column)
+    from openpyxl.utils import get_column_letter
+
+    return get_column_letter(column)
 
 
 def _write_text(cell: Any, value: str) -> None:
@@ -286,15 +280,18 @@ def _render(
     words: Mapping[str, str],
     score: str,
     number: Callable[[float], str],
-    special: Callable[[Term, str], str],
+    groups: Callable[[ByGroup], str],
+    pieces: Callable[[Piecewise, str], str],
 ) -> str:
     """A term as text: an operation by its words, or as it is called between its parts."""
     if term.operation == "score":
         return score
-    parts = [_render(part, words, score, number, special) for part in term.parts]
+    if isinstance(term, ByGroup):
+        return groups(term)
+    parts = [_render(part, words, score, number, groups, pieces) for part in term.parts]
     values = [number(value) for value in term.values]
-    if isinstance(term, ByGroup | Piecewise):
-        return special(term, *(parts or [""]))
+    if isinstance(term, Piecewise):
+        return pieces(term, parts[0])
     if term.operation in words:
         return words[term.operation].format(*parts, *values)
     return values[0] if term.operation == "number" else f"({parts[0]} {term.operation} {parts[1]})"

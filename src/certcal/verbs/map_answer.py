@@ -61,7 +61,8 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
     elif method == "none" and why is not None:
         told.append(Sentence("seen", why))
     elif row is not None:
-        told.append(_about_change(row, method, f"{method} helps", f"{method} makes it worse"))
+        called = method.replace("venn-abers", "Venn-Abers")
+        told.append(_about_change(row, called, f"{called} helps", f"{called} makes it worse"))
     pair = found.two_probabilities
     if pair is not None:
         apart = f"{pair.mean_width:.4f} apart on average, {pair.largest_width:.4f} at most"
@@ -74,7 +75,8 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
     columns, more = found.about.get("columns", {}), [word for by in found.about.get("by", ()) for word in ("--by", by)]
     loses = found.by_group is not None and not (found.by_group.changed and found.by_group.difference < 0)
     if helps or found.is_real:
-        harmed = any(each.verdict == "worse" for each in found.groups) and getattr(found.settings, "common_map", False)
+        unfit = any(each.verdict == "worse" or each.wrong_after for each in found.groups)
+        harmed = unfit and getattr(found.settings, "common_map", False)
         more = more if harmed or not (loses or found.by_group is None) else []
         more += ["--method", method] if found.choice is None and method in PREDICTION_METHODS else []
         more += ["--real-scores"] if found.is_real else []
@@ -89,7 +91,7 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
 
 
 _KEEP = "Keep the map, and apply it to new scores."
-_CORRECT = "Correct the map by group, which may help those that it makes worse."
+_CORRECT = "Correct the map by group: one for all does not suit some of them."
 
 
 def _about_change(row: Change, what: str, better: str, worse: str, names: tuple[str, str] = ("before", "after")) -> Any:
