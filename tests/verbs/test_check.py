@@ -74,6 +74,10 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "bound": lambda table: certcal.bound(table, by="site", delta=0.1),
     "bound, perturbed": lambda table: certcal.bound(table, perturb=0.1, seed=3),
     "recalibrate": lambda table: certcal.recalibrate(table, method="platt"),
+    "recalibrate, by group": lambda table: certcal.recalibrate(table, by="site"),
+    "recalibrate, two probabilities": lambda table: certcal.recalibrate(
+        table, method="venn-abers", by="site", common_map=True
+    ),
 }
 
 
