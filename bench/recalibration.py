@@ -356,7 +356,7 @@ def main() -> int:
         "--data", type=Path, default=here, help="folder of the archives; recalibration_tasks.py says how"
     )
     parser.add_argument("--cache", type=Path, help="folder for scores of base models; default: beside the data")
-    parser.add_argument("--vgg", type=Path, help="npz with probabilities and labels of a network on CIFAR-10")
+    parser.add_argument("--vgg", type=Path, help="npz of a network on CIFAR-10; default: among the data")
     parser.add_argument("--only", nargs="+", default=[], metavar="TASK")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save the outcomes")
     parser.add_argument(
@@ -381,7 +381,8 @@ def main() -> int:
     if options.read:
         known = [Outcome(**each) for each in json.loads(options.read.read_text("utf-8"))]
         outcomes = [each for each in known if each.task not in options.only or (methods and each.method not in methods)]
-    chosen = every_task(options.data, cache, options.vgg, tuple(options.only), missing)
+    vgg = options.vgg or options.data / "cifar10_vgg_probabilities.npz"
+    chosen = every_task(options.data, cache, vgg, tuple(options.only), missing)
     for scores in chosen if options.only or not options.read else ():
         outcomes += run(scores, methods)
         print(f"measured: {scores.task}, {scores.model}", file=sys.stderr, flush=True)
