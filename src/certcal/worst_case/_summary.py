@@ -13,11 +13,11 @@ import numpy as np
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, bin_count, choice, failure_probability
 from certcal._base.notebook import Card, CardTable, NotebookCard
-from certcal._base.rounding import minus
+from certcal._base.rounding import minus, sure_text
 from certcal._base.told import Told
 from certcal.binning import CLOSED, edges_for
 from certcal.bounds.concentration import binomial_limits
-from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, short_text, these_samples
+from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, these_samples
 from certcal.worst_case._information import Information, decompose_brier_score
 from certcal.worst_case._ks import ks_error_of
 from certcal.worst_case._mce import mce_of
@@ -239,8 +239,7 @@ class CertifiedSummary(NotebookCard):
         for ranges in self.ranges.values():
             highest = "undefined" if ranges.worst is None else ranges.worst.text
             rows.append((ranges.worst_all.name, ranges.lowest_text or "", highest, "", ranges.worst_all.text))
-        level = short_text(self.settings["delta"], "upper")
-        name = f"calibration error of the population, each except with probability {level}"
+        name = f"calibration error of the population, each {sure_text(self.settings['delta'])}"
         rows.append((name, "", "undefined" if bound is None else bound.text, "", self.population_all.text))
         head = ["claim", "certified: at least", "at most", "all: at least", "at most"]
         caption = f"{self.n_certified:,} of {self.n:,} samples are certified{in_words(self.settings)}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from certcal.claims import round_outward, short_text
+from certcal._base.rounding import sure_text
+from certcal.claims import round_outward
 from certcal.report.document import Block, Cell, Column, Heading, Table, kind_of, relation_of, text_of
 from certcal.report.names import CERTIFIED, CERTIFIED_NAMES
 from certcal.report.views.groups import group_head
@@ -127,8 +128,13 @@ def claims_table(one: CertifiedAt) -> Table:
             row("equal_mass_error", *(("", one.adaptive) if summary.n_certified else ("", "", "", one.adaptive)))
     metric("ks_error")
     rows.append(Heading("The same ECE in the population"))
-    level = short_text(summary.settings["delta"], "upper")
-    row(f"each except with probability {level}", "", summary.population or "undefined", "", summary.population_all)
+    row(
+        f"each {sure_text(summary.settings['delta'])}",
+        "",
+        summary.population or "undefined",
+        "",
+        summary.population_all,
+    )
     for sign, (term, name) in zip("=++", _TERMS.items(), strict=True):
         row(f"{sign} {name}", "", _term(summary.population, term) or "", "", _term(summary.population_all, term))
     return Table([Column("claim"), *(Column(head, "bound") for head in heads)], rows)
