@@ -50,7 +50,7 @@ def test_scores_that_are_too_extreme_and_understate_low_risks_are_called_so() ->
     assert first["start"] == 0
     assert first["direction"] == 1
     assert first["interval"][0] > 1
-    assert found[3].command == "certcal.recalibrate(y_true, y_prob)"
+    assert found[3].command == "certcal.recalibrate(y_true, y_prob).save('map.json')"
     assert [each.basis for each in found] == ["proven", "asymptotic", "proven", ""]
 
 
@@ -241,7 +241,7 @@ def test_a_file_has_a_command_and_a_frame_a_call_to_copy(tmp_path: Any) -> None:
     found = certcal.measure(path, score="pd", outcome="default").answer
     assert found[-1].command == f"certcal recalibrate fit '{path}' --score pd --outcome default -o map.json"
     frame = certcal.measure({"pd": [0.5] * 60, "default": [0] * 60}, score="pd", outcome="default").answer
-    assert frame[-1].command == "certcal.recalibrate(data, score='pd', outcome='default')"
+    assert frame[-1].command == "certcal.recalibrate(data, score='pd', outcome='default').save('map.json')"
     assert found.unsaid[-1].endswith("--by COLUMN")
     assert frame.unsaid[-1].endswith("certcal.measure(data, score='pd', outcome='default', by=…)")
     arrays = certcal.measure([0, 1] * 60, [0.5] * 120).answer

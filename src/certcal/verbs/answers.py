@@ -489,15 +489,22 @@ def _span(low: float, high: float, digits: int, unit: str = "", ideal: float = 1
     return f"{start}{unit} to {end}{unit}"
 
 
-def command_for(
-    words: Sequence[str], call: str, source: str, columns: Mapping[str, Any], *more: str, given: str = ""
-) -> str:
-    """A command about the same table, to be copied; of what is in memory a call, with what is ``given`` to it only."""
+def command_for(words: Sequence[str], call: str, source: str, columns: Mapping[str, Any], *more: str) -> str:
+    """A command about the same table, to be copied; of what is in memory, a call with the same options."""
     named = {role: str(name) for role, name in columns.items() if role != "kind" and not isinstance(name, list)}
     if source == "standard input" or "." in source.rpartition("/")[2]:
         source = "-" if source == "standard input" else source
         options = [word for role, name in named.items() for word in (f"--{role}", name)]
         return shlex.join(["certcal", *words, source, *options, *more])
     first = "data" if named or source != "predictions" else "y_true, y_prob"
-    told = [first, *(f"{role}={name!r}" for role, name in named.items()), *([given] if given else [])]
-    return f"certcal.{call}({', '.join(told)})"
+    told, end, rest = [first, *(f"{role}={name!r}" for role, name in named.items())], "", [*more]
+    asked: dict[str, list[str]] = {}
+    while rest:
+        option = rest.pop(0).lstrip("-").replace("-", "_")
+        asked.setdefault(option, []).append(rest.pop(0) if rest and not rest[0].startswith("-") else "")
+    if path := asked.pop("o", None):
+        end = f".save({path[0]!r})"
+    for option, values in asked.items():
+        shown = values if len(values) > 1 else values[0]
+        told.append(f"{option}={'True' if not shown else repr(shown)}")
+    return f"certcal.{call}({', '.join(told)}){end}"

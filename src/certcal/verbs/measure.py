@@ -283,7 +283,7 @@ class Measurement(Result):
         if rank is not None and not math.isnan(rank.value):
             unsaid.append(f"how well they rank: that is another question (AUROC {rank.value:.4f})")
         if self.by is None:
-            grouped = command_for(["measure"], "measure", *about, "--by", "COLUMN", given="by=…")
+            grouped = command_for(["measure"], "measure", *about, "--by", "COLUMN")
             unsaid.append(f"which groups are wrong: {grouped}")
         return calibration_answer(
             self.rates,

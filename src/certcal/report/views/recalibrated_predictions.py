@@ -15,7 +15,9 @@ from certcal.predictions import task_of
 from certcal.report.charts import Band, Bars, Chart, Line, Mark, Panel, Points, Segments, counts, unit
 from certcal.report.document import (
     NOTHING,
+    Block,
     Cell,
+    Choice,
     Claim,
     Column,
     Facts,
@@ -29,6 +31,7 @@ from certcal.report.document import (
 )
 from certcal.report.names import definitions, label, metric_rows, wording
 from certcal.report.numbers import interval, number
+from certcal.report.observed_rates import rates_chart
 from certcal.report.views.changes import (
     changes_table,
     diagrams,
@@ -57,7 +60,7 @@ def view(found: Any) -> Report:
     given = found.conventions
     return Report(
         title,
-        [_headline_after_map(found), Text(" ".join(each.text for each in found.answer if each.kind != "next"))],
+        [_headline_after_map(found)],
         [
             Section("Before and after", _numbers(found), brief=True),
             Section("Groups", _groups_table(found) if found.groups else None, brief=True),
@@ -75,7 +78,21 @@ def view(found: Any) -> Report:
             f"Drawn with seed {given['seed']}. ECE has {given['bins']:,} bins, closed on the {given['closed']}. "
             "Estimates from samples that the maps were not fitted to, not guarantees.",
         ],
+        picture=_picture(found),
     )
+
+
+def _picture(found: PredictionRecalibration) -> list[Block]:
+    """What happened, and what was predicted: after the map and, of probabilities, before it."""
+    sides: Mapping[str, Any] = {"after": found.change.new} | ({} if found.is_real else {"before": found.change.old})
+    drawn = {
+        name: rates_chart(side.diagnosis, found.after.task, logit=True)
+        for name, side in sides.items()
+        if getattr(side, "diagnosis", None) is not None
+    }
+    if len(drawn) < 2:
+        return [Figures([*drawn.values()])] if drawn else []
+    return [Choice("side", "Scores", (*drawn,), 0, [[each] for each in drawn.values()], switch=True)]
 
 
 def charts(found: Recalibration) -> Sequence[Chart]:
