@@ -243,9 +243,9 @@ def test_a_file_has_a_command_and_a_frame_a_call_to_copy(tmp_path: Any) -> None:
     frame = certcal.measure({"pd": [0.5] * 60, "default": [0] * 60}, score="pd", outcome="default").answer
     assert frame[-1].command == "certcal.recalibrate(data, score='pd', outcome='default').save('map.json')"
     assert found.unsaid[-1].endswith("--by COLUMN")
-    assert frame.unsaid[-1].endswith("certcal.measure(data, score='pd', outcome='default', by=…)")
+    assert frame.unsaid[-1].endswith("certcal.measure(data, score='pd', outcome='default', by='COLUMN')")
     arrays = certcal.measure([0, 1] * 60, [0.5] * 120).answer
-    assert arrays.unsaid[-1].endswith("certcal.measure(y_true, y_prob, by=…)")
+    assert arrays.unsaid[-1].endswith("certcal.measure(y_true, y_prob, by='COLUMN')")
 
 
 def test_a_table_read_in_pieces_is_answered_by_its_bins(tmp_path: Any) -> None:
