@@ -94,7 +94,7 @@ class Answer(Sequence[Sentence]):
     >>> print(found)
     shown: Not calibrated: all scores are overstated; in all 50% fewer events than predicted (36% to 62%).
     shown: 25% happen where 50% is predicted: 0.5 times as many (0.39 to 0.62).
-    next: Fit a map, and judge it on rows that it has not seen. certcal.recalibrate(y_true, y_prob)
+    next: Fit a map, and judge it on rows that it has not seen. certcal.recalibrate(y_true, y_prob).save('map.json')
     Shown: 95% sure, all of it together.
     >>> found[0].data["value"]
     0.5

@@ -40,6 +40,7 @@ from certcal.report.views.changes import (
     signed_difference,
 )
 from certcal.verbs.map_answer import deciding_change
+from certcal.verbs.measure import Measurement
 
 if TYPE_CHECKING:
     from certcal.binning import BinTable
@@ -84,11 +85,11 @@ def view(found: Any) -> Report:
 
 def _picture(found: PredictionRecalibration) -> list[Block]:
     """What happened, and what was predicted: after the map and, of probabilities, before it."""
-    sides: Mapping[str, Any] = {"after": found.change.new} | ({} if found.is_real else {"before": found.change.old})
+    sides = {"after": found.change.new} | ({} if found.is_real else {"before": found.change.old})
     drawn = {
         name: rates_chart(side.diagnosis, found.after.task, logit=True)
         for name, side in sides.items()
-        if getattr(side, "diagnosis", None) is not None
+        if isinstance(side, Measurement) and side.diagnosis is not None
     }
     if len(drawn) < 2:
         return [Figures([*drawn.values()])] if drawn else []
