@@ -74,9 +74,10 @@ def in_lines(value: Any) -> str:
     """What a value claims, else a line per field and number."""
     if said := _sentences(value):
         return "\n".join(said)
-    rows = [*_facts(value, nested=not isinstance(value, Named)), *_numbers(value)]
-    if not rows and hasattr(value, "card"):
+    if hasattr(value, "card") and not isinstance(value, Named):
         rows = [row for table in value.card().tables for row in table.rows]
+    else:
+        rows = [*_facts(value, nested=not isinstance(value, Named)), *_numbers(value)]
     return _aligned([(name.replace("_", " "), *texts) for name, *texts in rows]) or repr(value)
 
 
@@ -144,7 +145,8 @@ def _brief(value: Any, nested: bool = True) -> str:
             size = "×".join(f"{each:,}" for each in value.shape)
             if not value.size or getattr(value.dtype, "kind", "f") not in "biuf":
                 return f"{size} values" if value.size else ""
-            return f"{size} values from {value.min():.6g} to {value.max():.6g}"
+            known = value[value == value]
+            return f"{size} values from {known.min():.6g} to {known.max():.6g}" if known.size else f"{size} values"
         case _:
             own = _joined([f"{name} {text}" for name, text in _facts(value)])
             return next(iter(_sentences(value)), "") or own or str(type(value).__name__)
