@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import certcal
 from certcal._base.csv import CsvWriter, plain_cell
-from certcal.data import columns_as_bytes
+from certcal.data.columns import columns_as_bytes
 
 SOURCE = Path(certcal.__file__).parent
 EVIL = [

@@ -32,7 +32,7 @@ from certcal.calibrators import (
     save,
 )
 from certcal.calibrators._grouped import _corrections
-from certcal.data import group_samples
+from certcal.data.predictions import group_samples
 from certcal.predictions import Predictions
 
 with warnings.catch_warnings():

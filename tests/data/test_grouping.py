@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import certcal
 from certcal import InputError
-from certcal.data import load_table, split_by
+from certcal.data import load_table
+from certcal.data.predictions import split_by
 
 N = 600
 RNG = np.random.default_rng(4)

@@ -22,9 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal import InputError
-from certcal.data import DoesNotFit, PredictionStream, load_table, read_predictions
+from certcal.data import PredictionStream, load_table, read_predictions
 from certcal.data import npz as npz_files
 from certcal.data import text as text_files
+from certcal.data.pieces import DoesNotFit
 
 Make = Callable[[Path], Path]
 CASES: dict[str, tuple[Make, str]] = {}

@@ -9,14 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from certcal import InputError
-from certcal.data import (
-    METADATA,
-    IntervalOrigin,
-    columns_as_bytes,
-    intervals_as_parquet,
-    read_intervals,
-    resolve_interval_columns,
-)
+from certcal.data import IntervalOrigin, intervals_as_parquet, read_intervals, resolve_interval_columns
+from certcal.data.columns import METADATA, columns_as_bytes
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import certcal
-from certcal.data import LOG, ROLES, open_inputs, read_inputs, read_intervals, read_predictions, read_split
+from certcal.data import open_inputs, read_inputs, read_intervals, read_predictions, read_split
+from certcal.data.schema import LOG, ROLES
 from certcal.lab.logs import read_log
 
 CONFIDENCES = {"confidence": [0.25, 0.75], "correct": [0, 1], "weight": [1.0, 2.0]}

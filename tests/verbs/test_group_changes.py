@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 from certcal import Predictions, recalibrate
 from certcal.calibrators import MapInput, PlattScaling, cross_fit, fit_by_group
-from certcal.data import group_samples
+from certcal.data.predictions import group_samples
 
 RNG = np.random.default_rng(1)
 Z = RNG.random(6000)

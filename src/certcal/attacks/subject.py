@@ -16,7 +16,8 @@ from certcal._base.checks import InputError, positive, whole_number
 from certcal._base.checks import labels as class_labels
 from certcal.attacks._protocol import AttackedModel
 from certcal.attacks.ball import Ball, Norm
-from certcal.data import Inputs, Rows, blocks
+from certcal.data import Inputs, Rows
+from certcal.data.inputs import blocks
 from certcal.models import Differentiable, Model, differentiable, load, wrap
 from certcal.models.protocol import Outputs
 from certcal.predictions import Predictions

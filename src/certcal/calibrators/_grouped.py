@@ -131,7 +131,7 @@ class GroupedMap(Calibrator):
         groups
             The group of each, or a mapping of columns to values where there are several.
         """
-        from certcal.data import group_codes
+        from certcal.data.predictions import group_codes
 
         self._require_fitted()
         return self.corrected(self.common_.transform(scores), group_codes(groups, self.rules, len(scores)))

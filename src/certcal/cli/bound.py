@@ -14,7 +14,7 @@ from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, origin, output_options
 from certcal.cli.mlflow import is_mlflow_asked
 from certcal.cli.options import Typed, bound_column_options, option, pop_columns, verb_options
-from certcal.data import OPTIONS
+from certcal.data.schema import OPTIONS
 from certcal.verbs.bound import BoundSettings
 from certcal.verbs.bound import bound as verb
 

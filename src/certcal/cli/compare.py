@@ -13,7 +13,7 @@ from certcal._base.signature import Spec, check_setting, defaults_of, specs_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, is_given, output_options
 from certcal.cli.options import Typed, compare_column_options, option, verb_options
-from certcal.data import OPTIONS
+from certcal.data.schema import OPTIONS
 from certcal.result import Result
 from certcal.verbs.changes import compare_tables
 from certcal.verbs.compare import are_tables, compare_runs

@@ -195,7 +195,7 @@ def _command_words() -> tuple[str, ...] | None:
 
 def _describe_inputs(sources: Iterable[str | Path]) -> dict[str, Any]:
     """Files and runs that were read, each once, with their digests."""
-    from certcal.data import local_file
+    from certcal.data.formats import local_file
 
     files = {str(Path(source)): local_file(source) for source in dict.fromkeys(map(str, sources))}
     there = {name: file for name, file in files.items() if file.exists()}

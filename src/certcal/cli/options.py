@@ -12,7 +12,7 @@ import click
 from certcal._base.checks import InputError
 from certcal._base.signature import Spec, check_setting, defaults_of, specs_of
 from certcal.cli.app import SectionedOption, nearest
-from certcal.data import OPTIONS, ROLES
+from certcal.data.schema import OPTIONS, ROLES
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

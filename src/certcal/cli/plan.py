@@ -11,7 +11,7 @@ from certcal._base.signature import Spec
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import Typed, column_options, pop_columns, verb_options
-from certcal.data import READING
+from certcal.data.schema import READING
 from certcal.verbs.plan import plan as verb
 
 _ROLES = ("score", "confidence", "probabilities", "logits", *READING)

@@ -38,7 +38,7 @@ def predict(model: str, data: str, out: str, force: bool, **options: Any) -> Non
     """
     from certcal._base.files import write_bytes
     from certcal.cli.sources import existing_files
-    from certcal.data import columns_as_bytes
+    from certcal.data.columns import columns_as_bytes
 
     path = Path(out)
     Output(ENDINGS, as_json=False, files=(out,), force=force).check(*existing_files(model, data))

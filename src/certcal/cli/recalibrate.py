@@ -13,7 +13,7 @@ from certcal.cli.app import ExampleCommand, Examples, LazyGroup
 from certcal.cli.emit import DRAWN, Output, force_option, output_option, output_options, quiet_option
 from certcal.cli.options import column_options, pop_columns, verb_options
 from certcal.cli.progress import tell
-from certcal.data import OPTIONS
+from certcal.data.schema import OPTIONS
 from certcal.result import PICTURES
 from certcal.verbs.apply_map import ENDINGS, apply_map
 from certcal.verbs.export_map import ENDINGS as EXPORTED

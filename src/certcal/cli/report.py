@@ -10,11 +10,12 @@ from typing import Any, cast
 import click
 
 from certcal._base.checks import InputError
+from certcal._base.text import plain_name
 from certcal.cli.app import ExampleCommand, SectionedOption
 from certcal.cli.compare import family_names
 from certcal.cli.emit import HEADLINE, OUTPUT
 from certcal.cli.options import option
-from certcal.data import existing, plain_name
+from certcal.data.formats import existing
 
 # What a source can be, and the command that answers for it.
 _KINDS = {
@@ -121,7 +122,8 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
 
 def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
     """Tell by folders, columns and options which command answers."""
-    from certcal.data import is_study, open_table, table_kind
+    from certcal.data import open_table
+    from certcal.data.layout import is_study, table_kind
     from certcal.smoothing import open_run
 
     families = family_names(sources)

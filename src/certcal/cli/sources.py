@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from certcal._base.checks import InputError
-from certcal.data import existing as existing
+from certcal.data.formats import existing as existing
 from certcal.data.opening import NAMED
 
 

@@ -6,144 +6,44 @@ for.
 
 from certcal._base.parts import PartsMissingError
 from certcal.data.bundled import Embedded, EmbeddedNetwork, digits_images, embedded, embedded_network, example
-from certcal.data.columns import (
-    METADATA,
-    NOISE_NAMES,
-    IntervalOrigin,
-    columns_as_bytes,
-    columns_as_table,
-    intervals_as_parquet,
-    other_columns,
-    sample_keys,
-)
-from certcal.data.features import Features, is_table, read_features
-from certcal.data.formats import OpenTable, TableColumn, existing, local_file, open_table, physical_memory
-from certcal.data.grouping import GroupColumn, GroupingColumns, GroupRule, PredictionGroup
+from certcal.data.columns import IntervalOrigin, intervals_as_parquet
+from certcal.data.features import Features, read_features
+from certcal.data.formats import OpenTable, TableColumn, open_table
 from certcal.data.image_files import fashion_mnist, read_idx
-from certcal.data.inputs import Inputs, Parts, Rows, Split, blocks, hash_rows
+from certcal.data.inputs import Inputs, Parts, Rows, Split
 from certcal.data.intervals import IntervalTable, read_intervals
-from certcal.data.layout import is_study, log_columns, resolve_columns, resolve_interval_columns, table_kind
+from certcal.data.layout import resolve_columns, resolve_interval_columns
 from certcal.data.opening import DataSettings, OpenedInputs, open_inputs, read_inputs, read_split
-from certcal.data.pieces import DoesNotFit, fingerprint_of
-from certcal.data.predictions import (
-    LoadedScores,
-    LoadedTable,
-    PredictionStream,
-    group_codes,
-    group_samples,
-    load_scores,
-    load_table,
-    read_predictions,
-    split_by,
-)
-from certcal.data.schema import (
-    IDENTIFIER,
-    LOG,
-    LOWER,
-    OPTIONS,
-    READING,
-    ROLES,
-    SAMPLE_OPTIONS,
-    UPPER,
-    Layout,
-    by_role,
-    find_families,
-    plain_name,
-)
-from certcal.data.sources import (
-    ArrowStream,
-    DataLike,
-    Estimator,
-    FrameLike,
-    ModelLike,
-    PredictionData,
-    PredictionSource,
-    PredictionVerb,
-    Table,
-    Values,
-    about_predictions,
-    columns_read,
-    grouping_names,
-    predictions_of,
-    size_text,
-    undeclared_logits,
-)
+from certcal.data.predictions import LoadedTable, PredictionStream, load_table, read_predictions
+from certcal.data.schema import Layout
 
 __all__ = [
-    "IDENTIFIER",
-    "LOG",
-    "LOWER",
-    "METADATA",
-    "NOISE_NAMES",
-    "OPTIONS",
-    "READING",
-    "ROLES",
-    "SAMPLE_OPTIONS",
-    "UPPER",
-    "ArrowStream",
-    "DataLike",
     "DataSettings",
-    "DoesNotFit",
     "Embedded",
     "EmbeddedNetwork",
-    "Estimator",
     "Features",
-    "FrameLike",
-    "GroupColumn",
-    "GroupRule",
-    "GroupingColumns",
     "Inputs",
     "IntervalOrigin",
     "IntervalTable",
     "Layout",
-    "LoadedScores",
     "LoadedTable",
-    "ModelLike",
     "OpenTable",
     "OpenedInputs",
     "Parts",
     "PartsMissingError",
-    "PredictionData",
-    "PredictionGroup",
-    "PredictionSource",
     "PredictionStream",
-    "PredictionVerb",
     "Rows",
     "Split",
-    "Table",
     "TableColumn",
-    "Values",
-    "about_predictions",
-    "blocks",
-    "by_role",
-    "columns_as_bytes",
-    "columns_as_table",
-    "columns_read",
     "digits_images",
     "embedded",
     "embedded_network",
     "example",
-    "existing",
     "fashion_mnist",
-    "find_families",
-    "fingerprint_of",
-    "group_codes",
-    "group_samples",
-    "grouping_names",
-    "hash_rows",
     "intervals_as_parquet",
-    "is_study",
-    "is_table",
-    "load_scores",
     "load_table",
-    "local_file",
-    "log_columns",
     "open_inputs",
     "open_table",
-    "other_columns",
-    "physical_memory",
-    "plain_name",
-    "predictions_of",
     "read_features",
     "read_idx",
     "read_inputs",
@@ -152,9 +52,4 @@ __all__ = [
     "read_split",
     "resolve_columns",
     "resolve_interval_columns",
-    "sample_keys",
-    "size_text",
-    "split_by",
-    "table_kind",
-    "undeclared_logits",
 ]

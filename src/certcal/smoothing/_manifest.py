@@ -33,7 +33,8 @@ from certcal._base.checks import InputError
 from certcal._base.durable import LOCK, is_leftover, open_regular, write_durably
 from certcal._base.parts import MOST_PARTS, shares
 from certcal._base.told import Told
-from certcal.data import Rows, blocks, hash_rows
+from certcal.data import Rows
+from certcal.data.inputs import blocks, hash_rows
 from certcal.smoothing._noise import NoiseKind
 
 FILE = "manifest.json"

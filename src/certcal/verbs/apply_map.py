@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, defaults_of, gather, verb
-from certcal._base.text import counted
+from certcal._base.text import counted, plain_name
 from certcal.calibrators import (
     CertifiedSamples,
     GroupedMap,
@@ -29,19 +29,10 @@ from certcal.calibrators import (
     load,
     takes_real_scores,
 )
-from certcal.data import (
-    IDENTIFIER,
-    METADATA,
-    READING,
-    IntervalOrigin,
-    Layout,
-    LoadedScores,
-    columns_as_bytes,
-    columns_as_table,
-    load_scores,
-    other_columns,
-    plain_name,
-)
+from certcal.data import IntervalOrigin, Layout
+from certcal.data.columns import METADATA, columns_as_bytes, columns_as_table, other_columns
+from certcal.data.predictions import LoadedScores, load_scores
+from certcal.data.schema import IDENTIFIER, READING
 from certcal.predictions import Predictions, task_of
 from certcal.result import Result
 from certcal.smoothing import CertificateName

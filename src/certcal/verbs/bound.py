@@ -13,7 +13,9 @@ from certcal._base.signature import SEED, Range, Takes, gather, settings_of, ver
 from certcal._base.text import capital, counted
 from certcal._base.told import Named, Told
 from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
-from certcal.data import GroupingColumns, PredictionData, PredictionSource, about_predictions, load_table
+from certcal.data import load_table
+from certcal.data.grouping import GroupingColumns
+from certcal.data.sources import PredictionData, PredictionSource, about_predictions
 from certcal.predictions import Predictions
 from certcal.result import Answer, Result, Sentence, answer_of_claims
 from certcal.verbs.answers import command_for

@@ -14,7 +14,8 @@ from certcal._base.json import PlainValues
 from certcal._base.text import capital, counted
 from certcal._base.told import Named, Told
 from certcal.claims import Bound, Certificate, in_full
-from certcal.data import GroupingColumns, IntervalOrigin, intervals_as_parquet
+from certcal.data import IntervalOrigin, intervals_as_parquet
+from certcal.data.grouping import GroupingColumns
 from certcal.result import Answer, Result, answer_of_claims
 from certcal.smoothing import (
     Certificates,

@@ -17,19 +17,11 @@ from certcal._base.rounding import sure_text, times_text
 from certcal._base.text import counted
 from certcal._base.told import Told
 from certcal.claims import short_text
-from certcal.data import (
-    NOISE_NAMES,
-    OPTIONS,
-    SAMPLE_OPTIONS,
-    IntervalOrigin,
-    OpenTable,
-    by_role,
-    fingerprint_of,
-    is_study,
-    open_table,
-    read_intervals,
-    table_kind,
-)
+from certcal.data import IntervalOrigin, OpenTable, open_table, read_intervals
+from certcal.data.columns import NOISE_NAMES
+from certcal.data.layout import is_study, table_kind
+from certcal.data.pieces import fingerprint_of
+from certcal.data.schema import OPTIONS, SAMPLE_OPTIONS, by_role
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, defaults_of, gather, verb
 from certcal._base.told import Told
 from certcal.binning import check_edges, equal_mass_edges
-from certcal.data import ArrowStream, FrameLike, IntervalTable, grouping_names, read_intervals
+from certcal.data import IntervalTable, read_intervals
+from certcal.data.sources import ArrowStream, FrameLike, grouping_names
 from certcal.predictions import Predictions
 from certcal.smoothing import (
     CONFIDENCES,

@@ -16,7 +16,7 @@ from certcal._base.signature import SEED, Option, Range, Takes, gather, settings
 from certcal._base.text import counted
 from certcal._base.told import Told, first_by_name
 from certcal.claims import Bound, Estimate, Interval, percent_text
-from certcal.data import PredictionSource, Table
+from certcal.data.sources import PredictionSource, Table
 from certcal.metrics import MetricEntry, check_names, entry_named
 from certcal.metrics.differences import (
     difference_interval,

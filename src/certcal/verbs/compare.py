@@ -15,8 +15,11 @@ from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Range, Takes, check_arguments, defaults_of, gather, verb
 from certcal._base.text import counted
 from certcal._base.told import Told
-from certcal.data import Table, existing, log_columns, open_table
+from certcal.data import open_table
+from certcal.data.formats import existing
 from certcal.data.frames import collected
+from certcal.data.layout import log_columns
+from certcal.data.sources import Table
 from certcal.predictions import Predictions
 from certcal.verbs.bound import Bounds
 from certcal.verbs.changes import ChangeComparison, compare_results, compare_tables

@@ -11,8 +11,10 @@ import numpy as np
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
-from certcal._base.text import counted
-from certcal.data import IDENTIFIER, load_table, open_table, plain_name, sample_keys
+from certcal._base.text import counted, plain_name
+from certcal.data import load_table, open_table
+from certcal.data.columns import sample_keys
+from certcal.data.schema import IDENTIFIER
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from certcal._base.json import PlainValues
 from certcal.claims import Estimate
-from certcal.data import PredictionGroup
+from certcal.data.grouping import PredictionGroup
 from certcal.metrics.differences import metric_change, proper_scores
 from certcal.predictions import Predictions
 from certcal.verbs.answers import GROUPS, Diagnosis

@@ -19,16 +19,16 @@ from certcal._base.text import counted
 from certcal._base.told import Named, Told, first_by_name
 from certcal.binning import equal_width_edges, sums
 from certcal.claims import Bound, Estimate
-from certcal.data import (
-    DoesNotFit,
-    GroupingColumns,
+from certcal.data import PredictionStream
+from certcal.data.formats import physical_memory
+from certcal.data.grouping import GroupingColumns
+from certcal.data.pieces import DoesNotFit
+from certcal.data.sources import (
     PredictionData,
     PredictionSource,
-    PredictionStream,
     about_predictions,
     columns_read,
     grouping_names,
-    physical_memory,
     size_text,
 )
 from certcal.metrics import ALL, DEFAULT, check_names, metric_name, named_rows

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, verb
-from certcal.data import LoadedTable, load_scores
+from certcal.data import LoadedTable
+from certcal.data.predictions import load_scores
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 from certcal._base.checks import InputError
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Takes, verb
-from certcal.data import Inputs, predictions_of, undeclared_logits
+from certcal.data import Inputs
+from certcal.data.sources import predictions_of, undeclared_logits
 from certcal.predictions import Predictions
 from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, open_data, open_model, warn_of_odd_units
 

@@ -49,22 +49,19 @@ from certcal.calibrators import (
 )
 from certcal.calibrators.scores import LEAST
 from certcal.claims import Frozen, in_full
-from certcal.data import (
+from certcal.data import load_table, open_table, resolve_columns
+from certcal.data.grouping import GroupRule, PredictionGroup
+from certcal.data.pieces import fingerprint_of
+from certcal.data.predictions import group_samples
+from certcal.data.sources import (
     DataLike,
     Estimator,
-    GroupRule,
     ModelLike,
-    PredictionGroup,
     PredictionSource,
     Table,
     Values,
     about_predictions,
-    fingerprint_of,
-    group_samples,
     grouping_names,
-    load_table,
-    open_table,
-    resolve_columns,
 )
 from certcal.metrics import Measurements
 from certcal.metrics.differences import score_change

@@ -201,7 +201,7 @@ def summarize(run: Run | str | os.PathLike[str], *, progress: ProgressLike = Tru
     >>> folder.cleanup()
     """
     progress = as_reporter(progress)
-    from certcal.data import existing
+    from certcal.data.formats import existing
     from certcal.smoothing import Run, open_run, overview, usable_counts
 
     opened = run if isinstance(run, Run) else open_run(existing(run, "run"))

@@ -17,16 +17,10 @@ from certcal._base.signature import Option, Range, Takes, gather, verb
 from certcal._base.text import counted
 from certcal._base.told import Named, Told
 from certcal.claims import Bound, Estimate, assumptions_of, round_outward
-from certcal.data import (
-    METADATA,
-    ArrowStream,
-    Inputs,
-    IntervalOrigin,
-    columns_as_table,
-    intervals_as_parquet,
-    is_table,
-    read_features,
-)
+from certcal.data import Inputs, IntervalOrigin, intervals_as_parquet, read_features
+from certcal.data.columns import METADATA, columns_as_table
+from certcal.data.features import is_table
+from certcal.data.sources import ArrowStream
 from certcal.result import Answer, Result, answer_of_claims
 from certcal.verbs.certification import INTERVALS
 from certcal.verbs.model_and_data import COUNT, SIDE, DataSet, model_on_data, open_data, open_model

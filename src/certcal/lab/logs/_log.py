@@ -17,7 +17,8 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability, noise_level, whole_number
 from certcal._base.durable import open_regular
 from certcal._base.files import path_of
-from certcal.data import LOG, log_columns
+from certcal.data.layout import log_columns
+from certcal.data.schema import LOG
 from certcal.smoothing.robustness.votes import VoteRecord, certifying_probability, smallest_votes, vote_radii
 
 COLUMNS = tuple(LOG)

@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from certcal._base.checks import InputError
 from certcal._base.text import counted, ends_of_paths
-from certcal.data import existing, log_columns
+from certcal.data.formats import existing
+from certcal.data.layout import log_columns
 from certcal.lab.logs._budgets import DEFAULT_BUDGETS
 from certcal.lab.logs._compare import compare
 from certcal.lab.logs._comparison import Comparison

@@ -230,7 +230,8 @@ class MeasurementTask:
 
     def _refuse_without_classes(self, path: Path) -> None:
         """Say so if a file has nothing that could be logits or probabilities: other advice would lead astray."""
-        from certcal.data import find_families, open_table
+        from certcal.data import open_table
+        from certcal.data.schema import find_families
 
         if self.columns.keys() & {"logits", "probabilities"}:
             return
@@ -247,7 +248,7 @@ def _scores(value: Any) -> Any:
     """Confidences on other data, which need no labels."""
     if not isinstance(value, File):
         return _checks.confidences(value, "out_of_distribution")
-    from certcal.data import LoadedScores, load_scores
+    from certcal.data.predictions import LoadedScores, load_scores
 
     with value.open_path() as path:
         found = load_scores(path)

@@ -29,7 +29,7 @@ from certcal.report.names import per_group, short_label, wording
 from certcal.report.numbers import bins_text, minus, signed
 
 if TYPE_CHECKING:
-    from certcal.data import GroupingColumns
+    from certcal.data.grouping import GroupingColumns
     from certcal.verbs.bound import Bounds
     from certcal.verbs.groups import GroupRate
     from certcal.verbs.measure import MeasuredGroup, Measurement
