@@ -1,7 +1,5 @@
 """What holds for every test: reproducible examples and no network; what is collected is kept."""
 
-from __future__ import annotations
-
 import gc
 import ipaddress
 import os

@@ -4,8 +4,6 @@ Written from the definitions, not from the code they check. All sums are sums of
 exact value for the given floats, rounded once. At the end are the inputs worth comparing on.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

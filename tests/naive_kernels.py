@@ -3,8 +3,6 @@
 Beside them, the samples that trouble kernel sums.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

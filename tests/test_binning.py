@@ -1,7 +1,5 @@
 """Binning: where a value goes, what a bin holds, and that nothing depends on order, cut or threads."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Checks: what cannot be used is refused in one sentence that says which, where, and what to do."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The workflow on docs/reports.md is valid and its commands run; its tests pass, or fail as they should."""
 
-from __future__ import annotations
-
 import shlex
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Claims: what each number says, rounded in the safe direction, with nothing spent twice."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import json

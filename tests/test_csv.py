@@ -1,7 +1,5 @@
 """CSV that is opened in a spreadsheet: no cell of it is a formula, and numbers stay numbers."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

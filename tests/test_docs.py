@@ -7,8 +7,6 @@ print (compared when shown). ``...`` stands for any number of left-out lines, or
 behaves as a process of its own is tested in ``tests/cli/test_process.py``.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import importlib

@@ -1,7 +1,5 @@
 """Files are whole or not there, only what this package wrote is replaced or removed, and nothing is waited for."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Scripts behind the numbers of the documentation: each can still be imported, and the driver's cost be measured."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

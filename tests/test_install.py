@@ -1,7 +1,5 @@
 """What pip has been told about where packages are found reaches uv, or uv is not used."""
 
-from __future__ import annotations
-
 import pytest
 
 from scripts.install import as_uv_has_it

@@ -1,7 +1,5 @@
 """Kernels give the same bits interpreted, in NumPy and compiled; and a small table needs no compiler at all."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import subprocess

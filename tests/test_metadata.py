@@ -1,7 +1,5 @@
 """What the package says of itself: libraries that it needs, and where it runs."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Mutations still apply: the text they change and the tests that must notice are where they are said to be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What notebooks show of results: the numbers of the text, every name escaped, no colours of its own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

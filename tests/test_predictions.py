@@ -1,7 +1,5 @@
 """Predictions: three ways in, checked once, nothing guessed."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Order statistics from bucket counts: the same as from a full sort, for any cut into blocks."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

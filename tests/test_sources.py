@@ -1,7 +1,5 @@
 """Predictions from any source: arrays, an estimator, a model, a frame, a file; all the same numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ The libraries are scikit-learn, probcal, relplot, netcal, torchmetrics, MAPIE, s
 evaluate. Some lines are the same for all verbs about predictions, some are those of one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

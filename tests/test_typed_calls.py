@@ -1,7 +1,5 @@
 """To a type checker every wrong call is one, and no right one is; words in signatures are those of the registries."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

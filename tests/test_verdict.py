@@ -1,7 +1,5 @@
 """Requirements: how they are written, which claim decides, what that shows, and that a verdict fits its number."""
 
-from __future__ import annotations
-
 import math
 import re
 from decimal import Decimal

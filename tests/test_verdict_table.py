@@ -5,8 +5,6 @@ by requirements that say which; then the requirement without settings must judge
 exit code, in JSON, on the page and in its text.
 """
 
-from __future__ import annotations
-
 import html
 import itertools
 import json

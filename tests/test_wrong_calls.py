@@ -1,7 +1,5 @@
 """A wrong argument of a public function is one sentence that names it, and nothing else comes out."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Calls as users write them, for ``test_typed_calls.py``: pyright reports every line marked wrong, and no other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import assert_type
 

@@ -1,7 +1,5 @@
 """A small network trained on digits, for all tests of attacks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

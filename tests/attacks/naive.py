@@ -1,7 +1,5 @@
 """Slow twins of the attacks: one sample at a time, in double precision, written as one would explain them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import product

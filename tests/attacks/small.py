@@ -1,7 +1,5 @@
 """Targets for tests: one small enough for finite differences, batches of the trained network; attacks as functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The ACCE adversary is algorithm 2 of Emde et al. (2024): ADMM on assignments, confidences from the network."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Attacks that keep labels: norm, box and label hold exactly, and confidences go where they are said to go."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Adversaries of a batch: each climbs its own measure, and keeps to ball and box."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

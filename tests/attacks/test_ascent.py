@@ -1,7 +1,5 @@
 """What is attacked, and projected gradient ascent on it; every attack gives back the threads it is given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

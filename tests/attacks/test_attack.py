@@ -1,7 +1,5 @@
 """``certcal.attack``: attacks by name and of one's own, measured, saved and shown."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The exact adversary takes confidences to where the worst-case program has them."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every attack and every adversary of a batch on an accelerator that refuses to mix devices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

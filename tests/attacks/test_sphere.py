@@ -1,7 +1,5 @@
 """The attack on the sphere turns noise to where the network is wrong, and changes nothing else about it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Slow and obvious twins of what the bounds compute."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from fractions import Fraction

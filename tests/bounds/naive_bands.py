@@ -1,7 +1,5 @@
 """Slow, obvious twins of the bands for a calibration function."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

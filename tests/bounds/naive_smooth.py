@@ -1,7 +1,5 @@
 """Slow, obvious twins of what the bound for smooth calibration functions computes."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fits of outcomes by functions that are analytic near the real line."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

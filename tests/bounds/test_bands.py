@@ -1,7 +1,5 @@
 """Bands for the calibration function: what they compute, how often they hold, and where the diagonal leaves them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

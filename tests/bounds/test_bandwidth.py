@@ -1,7 +1,5 @@
 """Choosing how much noise scores stand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

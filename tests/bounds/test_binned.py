@@ -1,7 +1,5 @@
 """Bounds on the binned calibration error of the population, by enumeration of every outcome where possible."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Bounds for calibration functions of bounded variation: every term is its formula, and the claim holds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

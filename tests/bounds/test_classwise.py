@@ -1,7 +1,5 @@
 """A bound per class: what is spent on each, and what their mean rests on."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

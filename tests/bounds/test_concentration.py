@@ -1,7 +1,5 @@
 """Each limit fails as rarely as it says, by enumeration of every outcome; a smaller one would fail more often."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

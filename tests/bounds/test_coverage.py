@@ -5,8 +5,6 @@ biases; the deviations are far from used up by them. For two scores all samples 
 then many at a level so small that the deviations are hardly larger than they must be.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Bounds on the KS and Kuiper calibration errors: the twin, exact failure probabilities, and many populations."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Total variation denoising is exact, and the step function made of it is read correctly."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

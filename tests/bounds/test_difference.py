@@ -1,7 +1,5 @@
 """Bounds on the difference of two classifiers: the twin, exact failure probabilities, and many populations."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 

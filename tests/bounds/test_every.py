@@ -1,7 +1,5 @@
 """All bounds at once: which there are, and that each is its own function's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The bucketing bound for calibration functions of bounded slope."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Noise on the scale of log-odds: its calibration function, what it costs, and the bounds for it."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What the draw of the outcomes can do to a fixed sum of them: the smaller of Hoeffding's and Bernstein's deviation."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Perturbed scores: their distribution, and what the noise does to a calibration function."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many samples are enough: what is planned is what other draws then show."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

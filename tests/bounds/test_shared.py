@@ -1,7 +1,5 @@
 """What the bounds share: pairs in order."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

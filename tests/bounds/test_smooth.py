@@ -1,7 +1,5 @@
 """The bound on the calibration error of perturbed scores."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Bounds on the binned calibration error of a weighted population, and both sides at one level."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 

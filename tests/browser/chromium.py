@@ -1,7 +1,5 @@
 """A real browser without a network: where it is, and how it is started."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

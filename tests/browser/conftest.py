@@ -1,7 +1,5 @@
 """One browser for all tests of a worker, and tabs in which nothing may go wrong unnoticed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What a visitor would see: texts with their size, colours and place, as the browser has laid them out."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """A page of every kind of answer, some by the command line, some with names that would like to be markup."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Iterable

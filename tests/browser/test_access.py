@@ -1,7 +1,5 @@
 """Pages for everybody: with a keyboard, with a screen reader, without scripts, on paper."""
 
-from __future__ import annotations
-
 import io
 import unicodedata
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Every page opens without a network, says what its JSON says, and hands that out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pages can be read: on a phone, on a desk, in light and dark, and their charts' labels do not run into each other."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.browser import looking

@@ -1,7 +1,5 @@
 """A cell of a large matrix is read out where the pointer is, in the words of its table."""
 
-from __future__ import annotations
-
 from tests.browser import looking
 
 

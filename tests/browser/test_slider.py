@@ -1,7 +1,5 @@
 """The slider over the radius: each of its places shows what the JSON says at that radius, with mouse and keyboard."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Slow, obvious twins of the calibrators of scores."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import logsumexp, softmax

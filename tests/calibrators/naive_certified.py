@@ -1,7 +1,5 @@
 """Slow, obvious twins of certified recalibration."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

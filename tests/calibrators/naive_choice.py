@@ -1,7 +1,5 @@
 """Which map, the slow way: fold by fold and row by row."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from certcal.calibrators import IsotonicCalibration, named_calibrator

@@ -1,7 +1,5 @@
 """Slow, obvious twins of the maps of confidences."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -6,8 +6,6 @@ the best there are and are judged without an error, while the certificates come 
 classifier is also the one for which certificates of smoothing are tightest.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

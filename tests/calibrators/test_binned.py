@@ -1,7 +1,5 @@
 """Histogram and equal-mass binning: mean outcomes of bins, and guarantees that are those of their formulas."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

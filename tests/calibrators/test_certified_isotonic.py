@@ -1,7 +1,5 @@
 """The certified isotonic map: the best of all monotone maps, in the trade-off that was asked for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Certified maps with one and two parameters: the least score of their family, with a gap that is proved."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal, localcontext
 

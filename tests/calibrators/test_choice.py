@@ -1,7 +1,5 @@
 """The choice between maps: cross-fitted, paired, made anew for every fold that is judged, and it may be none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit, softmax

@@ -1,7 +1,5 @@
 """Exported maps, each run where it would run: SQLite, DuckDB, a bare Python, an evaluator of Excel, and onnxruntime."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """Maps by group: a common map, corrections that shrink to it, and files, exports and cuts that say the same."""
 
-from __future__ import annotations
-
 import copy
 import io
 import json

@@ -1,7 +1,5 @@
 """Isotonic regression and its curve, which is monotone as computed, also between numbers next to each other."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A map judged on samples that it was not fitted to, and the bound on what it gains over a constant."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Platt scaling and beta calibration: the least log loss of their families, finite whatever the samples are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

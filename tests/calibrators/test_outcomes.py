@@ -1,7 +1,5 @@
 """What every map of confidences that is fitted to outcomes must do."""
 
-from __future__ import annotations
-
 from decimal import Decimal, localcontext
 
 import numpy as np

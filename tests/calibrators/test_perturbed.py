@@ -1,7 +1,5 @@
 """Perturbed scores as they are served: the noise, its bandwidth in a file, and the bound on what is served."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

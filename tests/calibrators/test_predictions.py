@@ -1,7 +1,5 @@
 """Calibrators of predictions: fitted to one part, measured on the other, and never a changed meaning."""
 
-from __future__ import annotations
-
 import csv
 import io
 

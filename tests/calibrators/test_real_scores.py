@@ -1,7 +1,5 @@
 """Scores on any scale: points of a scorecard, margins; the unit does not matter, nor which way they go."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit

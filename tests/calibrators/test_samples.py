@@ -1,7 +1,5 @@
 """Certified samples: built, selected, split by position, and mapped."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What every map of the scores of all classes must do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Calibrators as scikit-learn's estimators."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 

@@ -1,7 +1,5 @@
 """Quadratic and spline maps: the least penalised log loss among smooth curves that never fall; resolution of votes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Venn-Abers prediction: two isotonic fits with the new sample, and what is proved about one of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The command line called in this process, through the same edge as the real one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

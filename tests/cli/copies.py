@@ -1,7 +1,5 @@
 """Processes that need not load their libraries: each is a fresh copy of one that has, on streams of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

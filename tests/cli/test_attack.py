@@ -1,7 +1,5 @@
 """``certcal attack``: confidences moved, every prediction kept, all of it said and kept."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

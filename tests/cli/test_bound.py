@@ -1,7 +1,5 @@
 """``certcal bound``: the bounds of the library, with their terms and assumptions, shown and written."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The edge of the program: every failure leaves as a sentence and an exit code."""
 
-from __future__ import annotations
-
 import errno
 import sys
 

@@ -1,7 +1,5 @@
 """``certcal certify``: the claims of the library, shown, printed as JSON and written to files."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

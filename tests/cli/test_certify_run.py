@@ -1,7 +1,5 @@
 """``certcal certify RUN``: certificates of a run, at radii, in one claim each."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

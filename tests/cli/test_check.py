@@ -1,7 +1,5 @@
 """``certcal check``: exit codes, what is printed, and families."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """``certcal compare``: robustness of runs and logs, shown, printed as JSON and written to files."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

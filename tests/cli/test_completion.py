@@ -1,7 +1,5 @@
 """``certcal completion``: a real bash completes commands, options, choices, columns, metrics and files."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """``certcal decide``: one question, answered with few draws."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

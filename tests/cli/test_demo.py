@@ -1,7 +1,5 @@
 """``certcal demo``: a first look that needs nothing and leaves nothing behind but its page."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """``--device``: one word for where a model computes, and a sentence where that is not there."""
 
-from __future__ import annotations
-
 import json
 import re
 import warnings

@@ -1,7 +1,5 @@
 """Where a command's work runs: the options, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A flag means one thing in every command, and says when it needs another one."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``certcal measure``: the numbers of the library, shown, printed as JSON and written to files."""
 
-from __future__ import annotations
-
 import json
 import re
 import tracemalloc

@@ -1,7 +1,5 @@
 """Mistakes on the command line: one sentence in one form, with what was probably meant; and one style of help."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 

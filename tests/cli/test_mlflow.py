@@ -1,7 +1,5 @@
 """``--mlflow``: the results are printed and written as ever, and logged as well."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """Newcomers, each with what they have: the first line that the documentation leads to gives a number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

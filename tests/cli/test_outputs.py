@@ -1,7 +1,5 @@
 """All files of a command are there in the end, or none of them; those from before, and those that are read, stay."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

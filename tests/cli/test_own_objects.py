@@ -1,7 +1,5 @@
 """``module:name`` wherever a built-in name goes: metrics, kinds, attacks, bounds, calibrators and parts of training."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """``certcal plan``: how many samples a bound takes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

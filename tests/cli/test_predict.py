@@ -1,7 +1,5 @@
 """``certcal predict`` and ``measure --model``: what a model says, as a table and without one."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command line as a process: exit codes, pipes, encodings, what is loaded."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """Waiting: a bar after a while on a terminal, few plain lines in a log, nothing when told to be quiet."""
 
-from __future__ import annotations
-
 import io
 
 import click

@@ -1,7 +1,5 @@
 """``certcal recalibrate``: maps fitted to one part and judged on the other, written, read and applied."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """``certcal report``: the right page for each kind of source, where it goes, and what is said about it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

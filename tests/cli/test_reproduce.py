@@ -1,7 +1,5 @@
 """``certcal reproduce``: the list, a dry run, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

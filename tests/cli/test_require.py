@@ -1,7 +1,5 @@
 """``--require``: met, not met or not shown in a shell, by the exit code and a line that says why."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """``certcal sample`` and ``certcal runs show``: drawing from the command line, and looking at what was drawn."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

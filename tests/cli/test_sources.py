@@ -1,7 +1,5 @@
 """What commands are given to read: files, standard input, and columns under any of their names."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

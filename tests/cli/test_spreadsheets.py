@@ -1,7 +1,5 @@
 """Tables as spreadsheets write them: read at the first try and told how, or refused with what to add."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

@@ -1,7 +1,5 @@
 """``certcal study convert``: published results as the table of a study."""
 
-from __future__ import annotations
-
 import datetime
 import json
 

@@ -1,7 +1,5 @@
 """``certcal study measure``: many models into one table from the command line."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

@@ -1,7 +1,5 @@
 """``certcal study review``: answers shown, printed as JSON and written to files; ``certcal report`` writes the page."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``certcal study search``: searches shown, printed as JSON and written to files."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

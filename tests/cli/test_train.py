@@ -1,7 +1,5 @@
 """``certcal train``: a folder with a model, the same command goes on, and mistakes are one sentence."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

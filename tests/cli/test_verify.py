@@ -1,7 +1,5 @@
 """``certcal verify``: options make the box, intervals are written, mistakes are one sentence."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small set of idx files under the names of Fashion-MNIST."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Data that is always at hand, and models that learn on the spot."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

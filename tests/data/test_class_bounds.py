@@ -1,7 +1,5 @@
 """Bounds per class of other verifiers: found by their names, checked, and turned into sound intervals."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

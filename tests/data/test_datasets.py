@@ -1,7 +1,5 @@
 """Data sets of Python: torch's and any that gives an input and its label by number."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

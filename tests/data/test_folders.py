@@ -1,7 +1,5 @@
 """Folders of images: each kind gives the images in it, and what cannot be used is one sentence."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import struct

@@ -1,7 +1,5 @@
 """Frames of any library: what is read of them, and what stays out of the way."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

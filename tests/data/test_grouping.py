@@ -1,7 +1,5 @@
 """Groups: columns and crossings, numbers cut at quintiles, dates cut into periods, and nothing dropped."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

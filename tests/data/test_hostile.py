@@ -1,7 +1,5 @@
 """Every file is hostile: whatever is wrong with it is one clear sentence, never another exception."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Binary files of images, idx, CIFAR's and SVHN's: what is in them, and nothing that only a header promises."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Inputs of a model: every format gives the same arrays, and what cannot be used is one sentence."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io

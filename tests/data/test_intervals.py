@@ -1,7 +1,5 @@
 """Tables of intervals: columns found or given, values checked, errors in the words of the file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather

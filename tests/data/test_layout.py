@@ -1,7 +1,5 @@
 """Which columns hold what: found by name, never by value; what is ambiguous is asked."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Reading predictions from every format, whole and in pieces."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

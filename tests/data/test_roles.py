@@ -1,7 +1,5 @@
 """One table of names: every synonym of a role works wherever the role is looked for."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Inputs that are read when they are asked for: the same numbers and fingerprints as in memory, and few at a time."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Units of inputs: what looks like other units is said, with the remedy, before anything expensive begins."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The casting rule: one value is the same outcome and class wherever it is written; and pieces put together."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from decimal import Decimal, InvalidOperation

@@ -1,7 +1,5 @@
 """A Ray cluster of several nodes on this machine, which listens to this machine alone."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

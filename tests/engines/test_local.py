@@ -1,7 +1,5 @@
 """Worker processes: every piece once, whatever happens to the workers."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

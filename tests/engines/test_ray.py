@@ -1,7 +1,5 @@
 """Workers on a Ray cluster: every piece once, whatever happens to workers, nodes and drivers."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """A Ray cluster of one's own: nobody else reaches it, and nothing of it is left."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

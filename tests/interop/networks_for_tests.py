@@ -1,7 +1,5 @@
 """A small classifier for a Lightning trainer, and a record of what was logged."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

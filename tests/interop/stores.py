@@ -1,7 +1,5 @@
 """Where the tests keep what they log: MLflow's own stores, in a folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Calibration after every epoch, with real trainers: what is logged are the metrics of all samples."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Claims in MLflow, with the real library: what is stored is what is claimed, and nothing is stored by halves."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Every claim in a document is found once, under a name that says what kind of claim it is."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A classifier and its calibrator as one estimator of scikit-learn, and metrics as scorers."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """The torchmetrics classes give the values of the functions, whatever torchmetrics does with their states."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json

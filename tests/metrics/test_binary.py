@@ -1,7 +1,5 @@
 """Slope, intercept, observed over expected, Spiegelhalter's z, ICI and net benefit of a binary score."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

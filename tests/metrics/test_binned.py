@@ -1,7 +1,5 @@
 """Binned calibration errors: equal to their definitions, exact at the edges, and with the properties they must have."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import pairwise

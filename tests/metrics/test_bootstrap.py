@@ -1,7 +1,5 @@
 """The bootstrap of a metric of one's own: the ordinary bootstrap's distribution, and what it does not promise."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math

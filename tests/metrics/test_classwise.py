@@ -1,7 +1,5 @@
 """Classwise calibration errors: every class is a binary task of its own, and all count alike."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Calibration errors without bins: the largest deviation of a cumulative sum, found without sorting everything."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

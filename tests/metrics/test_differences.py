@@ -1,7 +1,5 @@
 """Intervals of differences: they cover the population's difference, paired or not, and not if they were narrower."""
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

@@ -1,7 +1,5 @@
 """Edge cases that were decided: ends, ties, one sample, many samples, short floats, minus zero, threads."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """Intervals for the population value of every metric: coverage, and what they are made of."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

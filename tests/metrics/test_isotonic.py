@@ -1,7 +1,5 @@
 """Isotonic regression: the function of the definition, with ties pooled and weights respected."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

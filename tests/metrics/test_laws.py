@@ -1,7 +1,5 @@
 """What holds for every metric of the registry: no order among samples, and weights that are repetitions."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """measure: every metric that the predictions allow, each equal to its own function."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -4,8 +4,6 @@ The file is not part of the project. Where it is absent a small stand-in takes i
 naive twins; the assertions are the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

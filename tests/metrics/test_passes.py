@@ -1,7 +1,5 @@
 """Tables read in pieces: groups, diagrams and intervals in the same passes, equal to those of the table in memory."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 

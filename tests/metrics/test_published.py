@@ -1,7 +1,5 @@
 """Numbers that others have printed or compute: agreement where the definition is shared."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The registry: every metric once, and everywhere as soon as it has an entry."""
 
-from __future__ import annotations
-
 import json
 import re
 

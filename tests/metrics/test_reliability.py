@@ -1,7 +1,5 @@
 """Reliability: what a diagram shows, prepared once."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

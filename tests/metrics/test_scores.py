@@ -1,7 +1,5 @@
 """Proper scores, their decomposition, discrimination, and the harmonic score."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

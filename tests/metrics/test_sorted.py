@@ -1,7 +1,5 @@
 """All bin counts from one sort: the same bits as a pass over the samples for each."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

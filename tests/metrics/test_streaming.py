@@ -1,7 +1,5 @@
 """Streaming: the result does not depend on how the data was cut, ordered or merged."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """The calibration error that chooses its own number of bins."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Model files that several tests read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Torch modules and what makes them, for tests that find them by name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Models without torch: another process that only needs these starts in a moment."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

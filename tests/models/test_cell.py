@@ -1,7 +1,5 @@
 """The networks of NATS-Bench's two spaces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Checkpoints: files with the layout of published ones load and answer as a plain reading of their keys does."""
 
-from __future__ import annotations
-
 import copy
 import io
 import os

@@ -1,7 +1,5 @@
 """Which device a word means, and what is said where it is not there."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Models with gradients: the same answers as the model's, gradients that are right, and a sentence where none are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writing models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

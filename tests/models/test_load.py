@@ -1,7 +1,5 @@
 """Names and files: what is loaded, what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Networks by name: they fit the images, or a sentence says why not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The reference networks and their weights on disk."""
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models on an accelerator: loaded onto it, wrapped where they are, and asked in batches that fit into its memory."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from pathlib import Path

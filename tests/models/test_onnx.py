@@ -1,7 +1,5 @@
 """ONNX files: shapes, batches, and what a hostile one may not do."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Models as bytes: what arrives on a machine without the files is the same model."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

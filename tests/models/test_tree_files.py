@@ -1,7 +1,5 @@
 """Whatever is wrong with a file of trees is a sentence, said before XGBoost or LightGBM sees any of it."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Objects as models: what comes out is declared, and every failure is one sentence."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

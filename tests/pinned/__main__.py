@@ -3,8 +3,6 @@
 A file that exists and would change is shown with what would change, and is replaced with ``--force`` only.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

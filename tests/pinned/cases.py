@@ -1,7 +1,5 @@
 """The command lines and the calls whose numbers are pinned."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

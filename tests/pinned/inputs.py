@@ -3,8 +3,6 @@
 Nothing here comes from the packages that present results, so that the inputs survive a rewrite of those.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A case run, and its numbers kept."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import html

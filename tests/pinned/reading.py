@@ -4,8 +4,6 @@ A JSON document, a CSV file and a Parquet table become a tree without prose; of 
 printed number texts are kept. Dropped: versions, dates, paths, sizes, digests and timings.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -6,8 +6,6 @@ No table of any form may lose a row or a column, no page a figure, and no comman
 ``python -m tests.pinned NAME...`` writes them anew, see there. Left out is ``certcal demo``, which takes too long.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

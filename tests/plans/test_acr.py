@@ -1,7 +1,5 @@
 """Plans about the average certified radius: from made-up logs in the authors' folders, by formulas, and trained."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plans about bounds: what their jobs compute, how gaps become rates, and what is printed beside them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

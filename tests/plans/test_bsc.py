@@ -1,7 +1,5 @@
 """Plans of the benchmark study: from made-up tables with the released columns, and from a notebook's printed frames."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plans of certified calibration: counts against the appendices, the rule of its tables, all plans at tiny scale."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

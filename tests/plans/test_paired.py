@@ -1,7 +1,5 @@
 """Does ACCE-ACT's gain need ADMM? The plan for it, and how networks of several seeds are compared."""
 
-from __future__ import annotations
-
 from statistics import fmean, stdev
 
 import pytest

@@ -1,7 +1,5 @@
 """``certcal.reproduce``: plans as data, jobs with a state on disk, and tables beside the printed ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

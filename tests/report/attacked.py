@@ -1,7 +1,5 @@
 """What ``certcal.attack`` finds about a small network that has learnt nothing, within seconds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

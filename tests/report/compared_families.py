@@ -1,7 +1,5 @@
 """Families of runs that are made up: cheap ones of votes alone, and small ones with confidences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache

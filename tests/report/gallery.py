@@ -1,7 +1,5 @@
 """One report with every block and every mark, for the tests of all renderers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

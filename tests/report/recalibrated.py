@@ -1,7 +1,5 @@
 """Made-up certified samples to recalibrate."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Reviews of populations as ``certcal study review`` would find them, with made-up numbers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Bands in words and pictures: which bins, or scores, are miscalibrated beyond sampling error."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

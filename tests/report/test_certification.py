@@ -1,7 +1,5 @@
 """The report of a certification: blocks and numbers of small results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

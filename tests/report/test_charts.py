@@ -1,7 +1,5 @@
 """Axes with ticks at round places; graphs whose arrows lead down and never run behind a box."""
 
-from __future__ import annotations
-
 import math
 import re
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Views of comparisons: every number in a block is one that was found, every chart draws the results' own curves."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Decision curves on pages, in the terminal and in JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """An answer that declares its parts has a page, a text and a figure without a view of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

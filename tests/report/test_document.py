@@ -1,7 +1,5 @@
 """Claims in print: numbers are on the safe side, and nothing that a claim needs is lost."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Markup that is built from pieces: what goes in comes out of a parser, and nothing else does."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from typing import Any

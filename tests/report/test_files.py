@@ -1,7 +1,5 @@
 """Files are written whole or not at all, and never over others by accident."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

@@ -1,7 +1,5 @@
 """Charts as matplotlib figures: every mark where its data is, axes as they are given, files without surprises."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

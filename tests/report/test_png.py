@@ -1,7 +1,5 @@
 """Pictures of samples: every byte comes back, and what is no picture is refused."""
 
-from __future__ import annotations
-
 import base64
 import struct
 import zlib

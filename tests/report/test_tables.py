@@ -1,7 +1,5 @@
 """Tables for papers: LaTeX that is safe and Markdown that is a table, of every answer that has one."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reports in a terminal: they fit, lose no number, and nothing in a text moves the cursor."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

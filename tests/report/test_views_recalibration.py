@@ -1,7 +1,5 @@
 """The report of a recalibration: the numbers of the held-out samples, and charts that go through them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A page is read, not searched: few words before its appendix, and each claim once."""
 
-from __future__ import annotations
-
 import pytest
 
 import certcal

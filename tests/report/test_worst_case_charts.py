@@ -1,7 +1,5 @@
 """Charts of worst cases, interval widths and ADMM: what is drawn are the results' own numbers."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

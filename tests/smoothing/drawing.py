@@ -1,7 +1,5 @@
 """What the tests of runs share: small data, and ways to compare runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

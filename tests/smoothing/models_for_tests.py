@@ -1,7 +1,5 @@
 """Models that worker processes and the command line can load by name. They count on NumPy only."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Slow obvious twins of noise and counting: one number at a time, in Python's own arithmetic."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Slow and obvious versions of the robustness numbers, in whole numbers and fractions where that is possible."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """A network that is loaded by its name, and notes where it computed."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

@@ -1,7 +1,5 @@
 """Who certifies more at which radius beyond sampling error: against slow twins; the level by enumeration."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

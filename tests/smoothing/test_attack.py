@@ -4,8 +4,6 @@ An attack finds one perturbation; a certificate speaks of all of them. So an att
 prove one, and is worth something only if it is strong. That it is strong is tested too.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

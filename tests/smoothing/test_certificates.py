@@ -1,7 +1,5 @@
 """Certificates from counts: what they say, how they agree with slow twins, and what they refuse."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable

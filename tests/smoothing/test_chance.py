@@ -1,7 +1,5 @@
 """What of two curves of shares is beyond the chance of the samples: against a slow twin; its level by enumeration."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

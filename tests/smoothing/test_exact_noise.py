@@ -1,7 +1,5 @@
 """Exact noise: thresholds right to the last bit, whole numbers with the law of rounded noise, on the grid."""
 
-from __future__ import annotations
-
 import hashlib
 from fractions import Fraction
 from typing import Any

@@ -6,8 +6,6 @@ majority they are certified, and each of these certificates fails in the worst w
 prediction is wrong with confidence 1. In one bin that moves the sum of gaps by 2.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

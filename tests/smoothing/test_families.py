@@ -1,7 +1,5 @@
 """Families of runs: graphs of dominance, other settings, best over noise levels, certified calibration."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

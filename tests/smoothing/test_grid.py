@@ -1,7 +1,5 @@
 """Thresholds: fixed, symmetric, dense near 0 and 1."""
 
-from __future__ import annotations
-
 import hashlib
 from decimal import Decimal
 from typing import Any

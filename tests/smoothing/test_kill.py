@@ -1,7 +1,5 @@
 """SIGKILL at random moments, then the same call again: the finished run is the one that was never interrupted."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

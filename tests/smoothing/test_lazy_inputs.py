@@ -1,7 +1,5 @@
 """Runs over inputs that are read when they are drawn: the same run as from arrays, and never many in memory."""
 
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 

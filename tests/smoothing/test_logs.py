@@ -4,8 +4,6 @@ The real logs are not part of the project. Where they are absent small stand-ins
 whose answers come from the naive twins; the assertions are the same.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction

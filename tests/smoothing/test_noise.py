@@ -1,7 +1,5 @@
 """Noise by counter: the published words, the exact transform, the right distribution, one stream for each draw."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sampling on an accelerator: the same noise and the same counts, wherever the model computes."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Generator, Iterable
 from pathlib import Path

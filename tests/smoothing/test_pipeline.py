@@ -1,7 +1,5 @@
 """Noise ahead of the model: the same bits however it is done, one caller, and no thread that stays."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The claim about a data set whose samples' noise is averaged: each step of its proof, its coverage, and its power."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Published files of other forms: logs that count votes, curves without samples, certified confidences. All made up."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Certificates of some samples of a run, and of confidences after a map."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Certified accuracy, its average, the distribution of p_A and dominance, against slow twins and published figures."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

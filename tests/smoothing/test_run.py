@@ -1,7 +1,5 @@
 """The run on disk: continued, extended, refused, and never silently wrong."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -1,7 +1,5 @@
 """The manifest comes back as it was written, and a file that is anything else is refused in one sentence."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Several processes write one run, each a part of it: nothing is lost, nothing is drawn twice, no step joins them."""
 
-from __future__ import annotations
-
 import hashlib
 import signal
 import subprocess

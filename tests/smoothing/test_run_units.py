@@ -1,7 +1,5 @@
 """The cut of a run into units: everything once, nothing twice, always the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

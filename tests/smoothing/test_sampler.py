@@ -1,7 +1,5 @@
 """The sampler: the counts of a slow twin, the same however the work is cut, and failures that name the sample."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Sequential decisions: boundaries as close as may be, errors as rare as claimed, a driver that adds nothing."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import partial

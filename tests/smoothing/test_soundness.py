@@ -1,7 +1,5 @@
 """Certificates hold where the truth is known, as often as they must, and smaller ones would not."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

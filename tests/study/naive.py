@@ -1,7 +1,5 @@
 """Slow, obvious versions of what is fast in the room: every pair of rows is looked at."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

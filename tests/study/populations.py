@@ -1,7 +1,5 @@
 """Tables of made-up models with known relations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables as the benchmark study released them: what each column is, isomorphic cells, matrices of parts, widths."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

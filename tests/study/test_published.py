@@ -1,7 +1,5 @@
 """Published tables of measurements, and tables beside and below each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Questions 1 to 3 with planted truths: data sets, robustness, agreement of metrics."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Questions 4 to 7 with planted truths: temperature scaling, accuracy, bins, architecture."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Intervals over models: what they cover, and what they do not depend on."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

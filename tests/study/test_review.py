@@ -1,7 +1,5 @@
 """The review as a whole: seven answers for any population."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Searches of a tabular benchmark, against what obvious implementations and the definitions say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

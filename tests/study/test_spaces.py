@@ -1,7 +1,5 @@
 """The search spaces of NATS-Bench: how many cells there are, and which of them are the same."""
 
-from __future__ import annotations
-
 from itertools import permutations, product
 
 import numpy as np

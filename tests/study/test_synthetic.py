@@ -1,7 +1,5 @@
 """The synthetic calibration functions are what they say they are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

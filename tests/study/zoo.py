@@ -1,7 +1,5 @@
 """Small models to measure, and engines that misbehave."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

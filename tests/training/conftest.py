@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from certcal.lab.training import train

@@ -1,7 +1,5 @@
 """Small data, small networks and small recipes for the tests of training."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Training that cares for easy samples alone: what is discarded, how the others are weighed, and what is said of it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from statistics import NormalDist

@@ -1,7 +1,5 @@
 """Random crops and flips: small moves of the images, the same for a sample wherever and whenever a step is done."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The focal loss, the MMCE and the loss of perturbed scores: by hand, by other code here, and in training."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CAT-RS: its loss by hand and by finite differences, the worse noise, its constants."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Interrupted in every way and continued by the same call: the result is the one that was never interrupted."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

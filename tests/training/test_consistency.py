@@ -1,7 +1,5 @@
 """The loss of consistency regularisation by hand, its gradients, and where its terms vanish."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

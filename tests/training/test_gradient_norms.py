@@ -1,7 +1,5 @@
 """Gradient norms of single samples: those of a linear model by hand, of any by autograd, and what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

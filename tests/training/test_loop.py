@@ -1,7 +1,5 @@
 """The loop: what is in force, what is kept, and what cannot be trained is one sentence before it begins."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """MACER's loss by hand, its gradients, and what adds nothing to it."""
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

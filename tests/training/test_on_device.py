@@ -1,7 +1,5 @@
 """Training on a device gives what it gives on the CPU where the noise is the same, and goes on on any other."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

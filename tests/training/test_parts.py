@@ -1,7 +1,5 @@
 """The parts of a training: losses by hand and by finite differences; an adversary and an objective of one's own."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, replace

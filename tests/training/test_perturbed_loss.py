@@ -1,7 +1,5 @@
 """The loss for classifiers whose scores will be perturbed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """A batch in any number of pieces has the adversary and the loss of the whole batch."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, field
 

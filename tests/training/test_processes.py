@@ -1,7 +1,5 @@
 """Several processes, each with its share of a batch, learn what one process learns."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

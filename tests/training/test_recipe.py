@@ -1,7 +1,5 @@
 """Recipes: the numbers of the papers, by method, data set and σ, and what cannot be trained."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """One entry and one objective are a method: everything else follows from them."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Iterator

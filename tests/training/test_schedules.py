@@ -1,7 +1,5 @@
 """What holds in which epoch, by hand from the papers' words, and which samples it has."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """SmoothMix: its loss by hand and by finite differences, its adversaries, its constants."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

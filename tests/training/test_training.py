@@ -1,7 +1,5 @@
 """``certcal.train``: one call, one result, with its log, its claims and its charts."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

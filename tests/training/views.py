@@ -1,7 +1,5 @@
 """What an objective sees, small enough for sums by hand and for finite differences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Answers: what is planted is found, and calibrated scores are rarely called wrong."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A table of binary scores is answered in the words and numbers of binary scores, everywhere."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

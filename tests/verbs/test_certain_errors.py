@@ -1,7 +1,5 @@
 """Certainties that were wrong: which rows they are, and what the numbers are without them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``certcal.certify``: what runs and tables certify at several radii, and what is behind it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Two tables side by side: which rows are the same sample, what differs, per group, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """A page is checked against its data: what holds, what was changed, what cannot be recomputed, hostile pages."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

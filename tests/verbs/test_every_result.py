@@ -1,7 +1,5 @@
 """One result of every verb, and all that is public in it: how it prints, and how its numbers are asked for by name."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Iterator

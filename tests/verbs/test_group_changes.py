@@ -1,7 +1,5 @@
 """Groups before and after a map: intervals at a shared level, and what is said of groups that get worse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit, logit

@@ -1,7 +1,5 @@
 """Groups of a measurement: rates with intervals that hold for all, what is planted is found, few are called wrong."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

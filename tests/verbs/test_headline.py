@@ -4,8 +4,6 @@ Settings times doors. A door yields every number that it shows under that name, 
 the headline's radius; what else is true has another name.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Callable, Iterator

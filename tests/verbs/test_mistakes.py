@@ -1,7 +1,5 @@
 """Mistakes in Python end in one sentence that names the argument as Python spells it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

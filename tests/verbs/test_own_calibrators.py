@@ -1,7 +1,5 @@
 """A calibrator of one's own goes wherever a name goes: predictions, scores of all classes, certified samples."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

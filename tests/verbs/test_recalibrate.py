@@ -1,7 +1,5 @@
 """Recalibration: maps are fitted to one part of the samples and judged on the other, and nothing crosses over."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

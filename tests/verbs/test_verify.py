@@ -1,7 +1,5 @@
 """What verify says of intervals is what certify says of its table; files, commands and mistakes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What may change about an input, and from bounds on margins to intervals of confidences."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A table's columns go to a model by their names, in whatever order; other names are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

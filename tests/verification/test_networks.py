@@ -1,7 +1,5 @@
 """Bounds of networks hold for exact arithmetic, for float32 and for whatever an attack finds; and they are tight."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any

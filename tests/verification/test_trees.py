@@ -1,7 +1,5 @@
 """No input inside its box leaves its interval, and with a budget the interval is what brute force finds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

@@ -3,8 +3,6 @@
 Vectors have length NM, sample by sample. Slow and obvious; §3.3, appendices E.3 and E.4, and the clips of G.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The published approximations: as printed, always feasible, never above the exact worst case."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """Best cases: a proved lower end, a true minimum, and a value that is attained, in this order."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The worst-case calibration error: exact against enumeration, brute force and branch and bound, and attained."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What each sample adds to a worst calibration error."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """Edges that come last: the bracket holds on both ends, for recomputed equal-mass bins and for any edges."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Worst cases where some intervals do not hold: every choice of samples that fail and of signs, one by one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What of the information in confidences survives: the parts of the certified Brier score, and the words for them."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """The worst-case KS calibration error: exact against all thresholds and all combinations of points, and attained."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The worst-case maximum calibration error: exact against brute force, and attained."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

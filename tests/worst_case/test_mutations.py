@@ -1,7 +1,5 @@
 """Every rule matters: a copy of the solver with one rule broken no longer agrees with enumeration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The worst case when a sum of the intervals' ends is limited, too: against enumeration, and against feasible ends."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The bound on the population's worst case: every inequality behind it, and its coverage by simulation."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """What must hold of the worst case for any intervals, correctness and bins."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

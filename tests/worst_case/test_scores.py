@@ -1,7 +1,5 @@
 """Worst and best Brier score and log loss: closed forms, and no feasible confidences beyond them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

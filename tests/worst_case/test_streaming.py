@@ -1,7 +1,5 @@
 """Worst cases of samples that come in pieces: the same bits as of all samples at once, however they were cut."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any

@@ -1,7 +1,5 @@
 """The summary of what intervals certify: the numbers of the single worst cases, put together soundly."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """The report of bounds: each claim once, with its probability, its assumptions and its terms."""
 
-from __future__ import annotations
-
 import pytest
 
 import certcal

@@ -1,7 +1,5 @@
 """Groups on pages, in terminals and figures: worst first, with intervals that leave out the ideal or do not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The report of a measurement: its blocks, and the numbers of the result in them."""
 
-from __future__ import annotations
-
 import pytest
 
 import certcal

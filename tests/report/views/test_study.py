@@ -1,7 +1,5 @@
 """The reports of a study: every answer with its numbers, and charts that hold what the review found."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
