@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -134,8 +135,13 @@ def _halves(seed: int) -> Any:
         selection: Any = import_module("sklearn.model_selection")
     except ImportError as error:
         raise InputError("the embedded data needs scikit-learn; run: pip install 'certcal[sklearn]'") from error
-    pixels, digits = datasets.load_digits(return_X_y=True)
+    pixels, digits = _read_digits(datasets.load_digits)
     return selection.train_test_split(pixels, digits, test_size=0.5, random_state=seed, stratify=digits)
+
+
+@cache  # reading the text takes longer than training on it; the halves are copies
+def _read_digits(load: Any) -> Any:
+    return load(return_X_y=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -382,4 +382,4 @@ def _units_of_rectangle(rectangle: Unit, unit: int) -> Iterator[Unit]:
     for first in range(rectangle.first, rectangle.last, width):
         last = min(first + width, rectangle.last)
         for start in range(rectangle.start, rectangle.stop, height):
-            yield replace(rectangle, first=first, last=last, start=start, stop=min(start + height, rectangle.stop))
+            yield Unit(rectangle.stage, first, last, start, min(start + height, rectangle.stop), rectangle.part)
