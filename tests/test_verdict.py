@@ -108,7 +108,7 @@ def test_a_verdict_fits_what_it_prints(make, value, limit, relation):
             Estimate("slope", 0.98, 100, {}, Interval(0.8, 1.2, 0.95, "score")),
             "1.1 > slope > 0.9",
             "not shown: slope is between 0.8000 and 1.2000 (limits 0.9 to 1.1), 95% sure; "
-            "about 510 samples would show it.",
+            "about 1,100 samples would show it.",
         ),
         (
             Estimate("slope", 0.7, 100, {}, Interval(0.6, 0.75, 0.95, "score")),
@@ -130,15 +130,15 @@ def interval(value, lower, upper, name="ece", n=100, method="norm", **settings):
     ("text", "outcome", "value", "needed"),
     [
         ("ece <= 9%", "met", 0.08, None),
-        ("ece <= 7%", "not shown", 0.08, 400),  # the end is 0.02 above the estimate, the limit 0.01
+        ("ece <= 7%", "not shown", 0.08, 820),  # the end is 0.02 above the estimate, the limit 0.01
         ("ece <= 4%", "not shown", 0.08, None),  # the estimate is beyond it
         ("ece <= 3%", "not shown", 0.08, None),  # the lower end does not violate it
         ("ece < 3%", "not met", 0.03, None),
-        ("ece >= 5%", "not shown", 0.03, 900),
+        ("ece >= 5%", "not shown", 0.03, 1_900),
         ("ece >= 9%", "not met", 0.08, None),
         ("2% < ece < 9%", "met", 0.08, None),
         ("1% < ece < 2%", "not met", 0.03, None),
-        ("5% <= ece <= 7%", "not shown", 0.03, 900),  # the harder side
+        ("5% <= ece <= 7%", "not shown", 0.03, 1_900),  # the harder side
     ],
 )
 def test_the_other_end_of_an_interval_shows_the_opposite_and_between_them_nothing_is_shown(
@@ -155,8 +155,8 @@ def test_the_other_end_of_an_interval_shows_the_opposite_and_between_them_nothin
 
 def test_an_error_that_may_be_none_needs_as_many_samples_as_its_noise():
     (one,) = judge([interval(0.06, 0.0, 0.08, n=100)], "ece <= 4%").judgements
-    assert (one.outcome, one.samples_needed) == ("not shown", 400)
-    assert one.sentence.endswith("about 400 samples would show it if there is no error.")
+    assert (one.outcome, one.samples_needed) == ("not shown", 820)
+    assert one.sentence.endswith("about 820 samples would show it if there is no error.")
 
 
 def test_percentiles_of_resamples_show_the_opposite_only_with_their_mirror_image():
@@ -362,8 +362,9 @@ def test_about_so_many_samples_would_show_it(text, n):
 
     needed = [one.samples_needed for one in (judged(n) for _ in range(40)) if one.samples_needed]
     about = int(np.median(needed))
-    shares = [np.mean([judged(round(times * about)).passed for _ in range(25)]) for times in (1 / 4, 2)]
-    assert shares[0] <= 0.5 <= shares[1]
+    shares = [np.mean([judged(round(times * about)).passed for _ in range(40)]) for times in (1 / 8, 1)]
+    assert shares[0] <= 0.5
+    assert shares[1] >= 0.7
 
 
 def test_bounds_of_the_true_error_need_more_than_four_times_the_samples_for_half_the_error():
@@ -376,8 +377,8 @@ def test_bounds_of_the_true_error_need_more_than_four_times_the_samples_for_half
 
     needed = judged(1_000).samples_needed
     assert needed is not None
-    assert not judged(needed // 2).passed
-    assert judged(2 * needed).passed
+    assert not judged(needed // 4).passed
+    assert judged(needed).passed
 
 
 def test_several_requirements_are_a_table():
@@ -387,7 +388,7 @@ def test_several_requirements_are_a_table():
     assert str(verdict).splitlines()[:3] == [
         "2 requirements: 1 not shown, 1 met.",
         "not shown  ece <= 7%                 calibration error in 15 bins at most 8.01%  limit 7%   "
-        "95% sure; about 400 samples would show it",
+        "95% sure; about 820 samples would show it",
         "met        estimate accuracy >= 80%  the estimate of accuracy 90.00%             limit 80%  "
         "on these samples only",
     ]

@@ -260,9 +260,10 @@ def test_predictions_are_told_before_and_after():
     z = rng.uniform(0, 1, 300)
     made = recalibrate(Predictions.from_confidence(z, rng.random(300) < z**2))
     report = made.report()
-    assert report.headline[0].value == f"{made.after['top_label_nll'].value:.4f}"
-    assert f"{made.before['top_label_nll'].value:.4f}" in report.headline[0].sentence
-    assert made.answer[0].text.startswith(f"{made.method.capitalize()} helps: log loss of the confidences")
+    before, after = (each["top_label_nll"].value for each in (made.before, made.after))
+    assert report.headline[0].value == f"−{before - after:.4f}"
+    said = f"{made.method.capitalize()} helps: the log loss of the confidences falls from {before:.4f} to {after:.4f}."
+    assert made.answer[0].text == said
     assert (made.answer[0].kind, made.answer[-1].kind) == ("shown", "next")
     (tried,) = section(report, "Maps that were compared")
     assert [row[0] for row in tried.texts()] == [each.method for each in made.choice.tried]
@@ -284,13 +285,12 @@ def test_the_answer_of_a_map_that_does_not_help_says_so():
     assert none.answer[-1].text == "Use the scores as they are, or judge the map on more samples."
     unclear = recalibrate(Predictions.from_scores(z, rng.random(400) < z), method="platt")
     assert unclear.answer[0].kind == "seen"
-    assert unclear.answer[0].text.startswith("Whether platt helps is unclear: log loss 0.")
+    assert unclear.answer[0].text.startswith("Whether platt helps is unclear: the log loss ")
     spread = unclear.answer[0].data["interval"]  # the same ends as everywhere on the page: outward
     ends = [round_outward(end, side).replace("-", "−") for end, side in zip(spread, ("lower", "upper"), strict=True)]
-    assert f"({ends[0]} to +{ends[1]})." in unclear.answer[0].text
-    assert " – ".join(ends) in unclear.report().to_text()
+    assert f"95% interval {' to '.join(ends)}: this number does not show a change." in unclear.report().to_text()
     worse = recalibrate(Predictions.from_scores(z, rng.random(400) < z), method="histogram", map_bins=200)
-    assert worse.answer[0].text.startswith("Histogram makes it worse: Brier score 0.")
+    assert worse.answer[0].text.startswith("Histogram makes it worse: the Brier score rises from 0.")
     assert worse.answer[0].kind == "shown"
 
 

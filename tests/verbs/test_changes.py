@@ -119,7 +119,7 @@ def test_the_page_has_both_diagrams_and_every_number():
     report = certcal.compare(OLD, NEW, by="site", metrics=SOME).report()
     assert [chart.title for chart in report.charts()][:2] == ["Old", "New"]
     found = certcal.compare(Predictions.from_scores(Z**2, Y), Predictions.from_scores(Z, Y), metrics=SOME)
-    assert "It excludes 0." in str(found)
+    assert "Difference in log loss, new minus old: −" in str(found)
     assert found.pairing.by == "order"
     assert len(found.plot().axes) >= 2
 
@@ -135,7 +135,7 @@ def test_the_page_has_both_diagrams_and_every_number():
         ),
         (OLD, {**NEW, "id": np.arange(N) // 2}, {"key": "id"}, "column 'id', row 2 has '0' again; a key says each"),
         (OLD, NEW, {"key": "ids"}, "key: there is no column 'ids'"),
-        (OLD, {**NEW, "id": np.arange(N) + N}, {}, "old and new have no value of 'id' in common"),
+        (OLD, {**NEW, "id": np.arange(N) + N}, {"key": "id"}, "old and new have no value of 'id' in common"),
         (OLD, NEW, {"key": "id", "pair": "order"}, "pair: a key pairs the rows already"),
         (OLD, {k: v[:9] for k, v in NEW.items()}, {"pair": "order"}, "old has 600 rows and new 9"),
         (OLD, {"confidence": Z, "correct": Y}, {}, "old has binary scores and new has confidences of the predicted"),
@@ -148,6 +148,13 @@ def test_the_page_has_both_diagrams_and_every_number():
 def test_what_cannot_be_compared_is_refused_with_what_to_do(old, new, options, text):
     with pytest.raises(InputError, match=text):
         certcal.compare(old, new, **options)
+
+
+def test_next_months_customers_are_other_samples():
+    found = certcal.compare(OLD, {**NEW, "id": np.arange(N) + N})
+    assert not found.paired
+    assert found.pairing.why == "rows are not paired: no value of 'id' is in both tables"
+    assert "no value of 'id' is in both tables" in str(found)
 
 
 def test_weights_are_respected_and_bounds_refuse_them():
@@ -210,13 +217,13 @@ def test_the_answer_says_which_is_better_by_the_log_loss_then_calibration_then_w
     worse = certcal.compare(NEW, OLD)
     assert worse.answer[0].text.startswith("new is worse than old: the log loss rises from 0.")
     assert worse.answer[3].text == "Keep old."
-    assert "Worse: log loss was" in str(worse)
+    assert "Difference in log loss, new minus old: +0." in str(worse)
     nearly = certcal.compare(NEW, {**NEW, "score": np.clip(Z + 0.01 * np.sin(9 * Z), 0.01, 0.99)})
     assert [kind for kind, _ in kinds(nearly)] == ["seen", "seen", "seen", "next"]
     assert nearly.answer[0].text.startswith("Which is better is unclear: the log loss ")
     needed, row = nearly.answer[3].data["rows"], nearly.headline
     half = (row.interval.upper - row.interval.lower) / 2
-    assert needed == pytest.approx(N * (half / row.difference) ** 2, rel=0.1)
+    assert needed == pytest.approx(2.04 * N * (half / row.difference) ** 2, rel=0.1)
     certain = certcal.compare(NEW, {**NEW, "score": np.where((Y == 0) & (Z < 0.3), 0.0, Z)})
     assert certain.headline.name == "brier_score"
     assert (

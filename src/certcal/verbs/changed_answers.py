@@ -24,6 +24,7 @@ from certcal._base.text import counted
 from certcal.metrics.differences import proper_scores
 from certcal.result import Answer, Sentence
 from certcal.verbs.answers import command_for
+from certcal.verdict.ends import FOUR_OF_FIVE
 
 if TYPE_CHECKING:
     from certcal.verbs.changes import Change, ChangeComparison
@@ -123,9 +124,9 @@ def _next_step(found: ChangeComparison, told: Sequence[Sentence]) -> Sentence:
 
 
 def _rows_needed(change: Change) -> int | None:
-    """About how many rows make an interval of a mean exclude 0, to two digits."""
+    """About how many rows make an interval of a mean exclude 0 in 4 of 5 tables, to two digits."""
     spread, step = change.interval, abs(change.difference)
     if spread is None or not step > 0 or not math.isfinite(spread.upper - spread.lower):
         return None
-    rows = change.new.n * ((spread.upper - spread.lower) / (2 * step)) ** 2
+    rows = FOUR_OF_FIVE * change.new.n * ((spread.upper - spread.lower) / (2 * step)) ** 2
     return about(rows) if rows <= _MOST_ROWS else None

@@ -142,6 +142,8 @@ def pair_rows(
     elif (column := key or _shared_identifier(sides)) is not None:
         keys = [side.keys(column, required=key is not None) for side in sides]
         if keys[0] is not None and keys[1] is not None:
+            if key is None and set(keys[0]).isdisjoint(keys[1]):
+                return sides, Pairing(None, f"rows are not paired: no value of {column!r} is in both tables")
             return _by_key(sides, column, keys[0], keys[1])
     old, new = (side.truth for side in sides)
     if old is not None and new is not None and old.size == new.size and np.array_equal(old, new):
@@ -167,7 +169,7 @@ def _by_key(
     rows = np.array([(place[value], row) for row, value in enumerate(new) if value in place], np.int64).reshape(-1, 2)
     if not rows.size:
         reason = f"{sides[0].name} and {sides[1].name} have no value of {column!r} in common"
-        raise InputError(reason, argument="key", remedy="name another column, or do not pair the rows")
+        raise InputError(reason, argument="key", remedy="name another column, or give no key")
     both = [side.select(rows[:, place]) for place, side in enumerate(sides)]
     _refuse_different_labels(both, (column, rows, new))
     why = f"rows are paired by {column!r}"

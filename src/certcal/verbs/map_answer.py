@@ -1,15 +1,20 @@
-"""Does a map help? The sentences of a recalibration: log loss first, then slope, then ranges that remain wrong."""
+"""Does a map help? The sentences of a recalibration: log loss first, then slope, then ranges that remain wrong.
+
+*Together.* As of two tables (:mod:`certcal.verbs.changed_answers`) a sentence about a score claims its direction, one
+end of a 95 % interval, 2.5 %; ranges that remain wrong have 1.5 %, and those of groups as much again. Sentences are
+shown in their order while these shares add up to 5 %, whatever the numbers are: of groups some are only seen.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certcal._base.rounding import round_outward
 from certcal._base.text import capital, counted
 from certcal.calibrators import PREDICTION_METHODS
 from certcal.result import Answer, Sentence
-from certcal.verbs.answers import Diagnosis, command_for
+from certcal.verbs.answers import ERROR, GROUPS, Diagnosis, command_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,10 +38,6 @@ def deciding_change(change: ChangeComparison) -> Change | None:
     rows = {row.name: row for row in change.rows}
     found = (rows[name] for name in _PROPER if name in rows)
     return next((row for row in found if math.isfinite(row.difference) and row.interval is not None), None)
-
-
-def _signed(number: str) -> str:
-    return number if number.startswith("-") else f"+{number}"
 
 
 def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
@@ -71,7 +72,7 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
     told += _about_groups(found)
     told += _about_slope(found)
     left = _ranges_left(found)
-    told += [] if left is None else [left]
+    told = _within_failure([*told, *([] if left is None else [left])], bool(found.groups))
     columns, more = found.about.get("columns", {}), [word for by in found.about.get("by", ()) for word in ("--by", by)]
     loses = found.by_group is not None and not (found.by_group.changed and found.by_group.difference < 0)
     if helps or found.is_real:
@@ -94,19 +95,19 @@ _KEEP = "Keep the map, and apply it to new scores."
 _CORRECT = "Correct the map by group: one for all does not suit some of them."
 
 
-def _about_change(row: Change, what: str, better: str, worse: str, names: tuple[str, str] = ("before", "after")) -> Any:
+def _about_change(row: Change, what: str, better: str, worse: str, names: tuple[str, str] = ("", "")) -> Sentence:
     """Whether a proper score falls, beyond its interval."""
     spread = row.interval
     assert spread is not None
-    numbers = f"{_PROPER[row.name]} {float(row.old.value):.4f} {names[0]}, {float(row.new.value):.4f} {names[1]}"
-    low, high = round_outward(spread.lower, "lower"), round_outward(spread.upper, "upper")
-    by = f"{row.difference:+.4f} ({_signed(low)} to {_signed(high)})".replace("-", "−")
+    moves = "falls" if row.difference < 0 else "rises" if row.difference > 0 else "stays"
+    ends = f"from {float(row.old.value):.4f}{names[0]} to {float(row.new.value):.4f}{names[1]}"
+    numbers = f"{_PROPER[row.name]} {moves} {ends}"
     data = {"quantity": f"difference_{row.name}", "value": row.difference, "interval": [spread.lower, spread.upper]}
+    data["level"] = spread.level
     if not row.changed:
-        return Sentence("seen", f"Whether {what} helps is unclear: {numbers}, {by}.", data=data)
-    return Sentence(
-        "shown", f"{capital(better if row.difference < 0 else worse)}: {numbers}, {by}.", "asymptotic", data
-    )
+        return Sentence("seen", f"Whether {what} helps is unclear: the {numbers}, within sampling error.", data=data)
+    word = better if row.difference < 0 else worse
+    return Sentence("shown", f"{capital(word)}: the {numbers}.", "asymptotic", data)
 
 
 def _about_groups(found: PredictionRecalibration) -> list[Sentence]:
@@ -122,7 +123,7 @@ def _about_groups(found: PredictionRecalibration) -> list[Sentence]:
         else:
             what = f"a map by {by}"
             better, worse = f"a map by {by} beats one for all", f"one map for all beats a map by {by}"
-            told.append(_about_change(found.by_group, what, better, worse, ("with one map", "by group")))
+            told.append(_about_change(found.by_group, what, better, worse, (" with one map", " by group")))
     judged = [each for each in found.groups if each.score is not None]
     if not judged:
         return told
@@ -131,11 +132,12 @@ def _about_groups(found: PredictionRecalibration) -> list[Sentence]:
     better = sum(each.verdict == "better" for each in judged)
     if worse:
         said = f"The map makes {len(worse)} of {len(judged)} groups worse{than}"
-        told.append(Sentence("shown", f"{said}: {_listed(worse)}.", "asymptotic", {"groups": worse}))
+        data = {"groups": worse, "level": 1 - 2 * ERROR}
+        told.append(Sentence("shown", f"{said}: {_listed(worse)}.", "asymptotic", data))
     elif found.method != "none" or better:
         gets = "gets" if better == 1 else "get"
         said = f"No group is shown to get worse{than}; {better} of {len(judged)} {gets} better."
-        told.append(Sentence("seen", said))
+        told.append(Sentence("seen", said, data={"level": 1 - 2 * ERROR}))
     return told
 
 
@@ -143,6 +145,15 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (
         f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     )
+
+
+def _within_failure(told: Sequence[Sentence], by_group: bool) -> list[Sentence]:
+    """Sentences in their order, shown while what they may fail with, shown or not, adds up to at most 5 %."""
+    kept, spent = list[Sentence](), 0.0
+    for each in told:
+        spent += GROUPS * (1 + by_group) if "ranges" in each.data else ERROR if "level" in each.data else 0.0
+        kept.append(each if spent <= 2 * ERROR + 1e-9 else replace(each, kind="seen", basis=""))
+    return kept
 
 
 def _about_slope(found: PredictionRecalibration) -> list[Sentence]:
@@ -165,15 +176,14 @@ def _ranges_left(found: PredictionRecalibration) -> Sentence | None:
     diagnosis: Diagnosis | None = getattr(found.change.new, "diagnosis", None)
     if diagnosis is None:
         return None
-    left = len(diagnosis.ranges)
+    left, data = len(diagnosis.ranges), {"ranges": len(diagnosis.ranges)}
     groups = [each.group for each in found.groups if each.wrong_after]
     some = f"in {len(groups)} of {len(found.groups)} groups: {_listed(groups)}"
     if left:
         said = f"{counted(left, 'range')} of scores {'is' if left == 1 else 'are'} still wrong"
-        return Sentence("shown", f"{capital(said)}{', and some ' + some if groups else ''}.", "proven")
+        return Sentence("shown", f"{capital(said)}{', and some ' + some if groups else ''}.", "proven", data)
     if groups:
-        return Sentence(
-            "shown", f"Some range of scores is still wrong {some}; over all samples none is seen.", "proven"
-        )
+        said = f"Some range of scores is still wrong {some}; over all samples none is seen."
+        return Sentence("shown", said, "proven", data)
     after = "After it no" if found.method != "none" or found.groups else "No"
-    return Sentence("seen", f"{after} range of scores is shown to be wrong.")
+    return Sentence("seen", f"{after} range of scores is shown to be wrong.", data=data)

@@ -75,7 +75,8 @@ class Judgement(
     interval: tuple[float | None, float | None] | None = None
     """Lower and upper limit of what was judged; None for one that is not known."""
     samples_needed: int | None = None
-    """Of what is not shown: about how many samples would show that it is met, if the estimate stays where it is."""
+    """Of what is not shown: about how many samples would show that it is met in 4 of 5 tables, if the estimate is
+    right."""
     claim: Any = field(default=None, repr=False, compare=False)
     """Behind the number."""
 
@@ -139,7 +140,7 @@ class Verdict:
     >>> print(found.verdict("ece <= 10%"))
     met: calibration error in 15 bins is at most 6.43% (limit 10%), 95% sure.
     >>> print(found.verdict("ece <= 5%"))
-    not shown: calibration error in 15 bins is at most 6.43% (limit 5%), 95% sure; about 670 samples would show it if there is no error.
+    not shown: calibration error in 15 bins is at most 6.43% (limit 5%), 95% sure; about 1,400 samples would show it if there is no error.
     >>> bool(found.verdict("ece <= 10%", "ece < 5%"))
     False
     """  # noqa: E501

@@ -15,6 +15,7 @@ from certcal.report.document import (
     SIGNS,
     Block,
     Cell,
+    Choice,
     Claim,
     Column,
     Figures,
@@ -30,6 +31,7 @@ from certcal.report.document import (
 )
 from certcal.report.names import cautions, definitions, headlines, label, metric_rows, per_group, short_label
 from certcal.report.numbers import between, bins_text, interval, number
+from certcal.report.observed_rates import rates_chart
 from certcal.report.reliability import reliability_charts
 from certcal.report.views.bounds import bound_name, two_sided_claim
 
@@ -68,7 +70,22 @@ def view(found: ChangeComparison) -> Report:
         f"{found.old.source} → {found.new.source}",
         _description(found),
         notes=_notes_of_changes(found),
+        picture=sides_picture(dict(zip(_names(found), (found.old, found.new), strict=True)), _task_of_tables(found), 1)
+        if measured
+        else (),
     )
+
+
+def sides_picture(sides: Mapping[str, Any], task: str, first: int) -> list[Block]:
+    """What happened, and what was predicted, by each of two measurements; one is seen first."""
+    drawn = {
+        name: [rates_chart(side.diagnosis, task, logit=True)]
+        for name, side in sides.items()
+        if getattr(side, "diagnosis", None) is not None
+    }
+    if len(drawn) < 2:
+        return [Figures(each) for each in drawn.values()]
+    return [Choice("side", "Scores", (*drawn,), first, [*drawn.values()], switch=True)]
 
 
 def charts(found: ChangeComparison) -> Sequence[Chart]:
@@ -191,22 +208,23 @@ def _headline_of_changes(found: ChangeComparison) -> Claim:
     if row is None:
         return Claim("Estimate", "The two have no number in common.")
     name = label(row.name, _task_of_tables(found)).split(" (")[0] if found.kind == "estimates" else row.new.name
-    old, new = (f"{relation_of(each)} {text_of(each)}".strip() for each in (row.old, row.new))
-    word = "" if row.verdict is None else f"{capital(row.verdict)}: "
-    sentence = f"{word}{name if word else capital(name)} was {old} and is {new}, a difference of {_signed_value(row)}."
     if isinstance(row.old, Estimate) or isinstance(row.new, Estimate):
-        return Claim(kind_of(row.new), sentence, _signed_value(row), difference_said(row))
+        return difference_claim(row, name, "new minus old")
+    old, new = (f"{relation_of(each)} {text_of(each)}".strip() for each in (row.old, row.new))
+    sentence = f"{capital(name)} was {old} and is {new}, a difference of {_signed_value(row)}."
     fails = f"{sure_text(max(row.old.delta, row.new.delta))} of each of the two, for samples drawn like its own."
     rests = tuple(dict.fromkeys((*assumptions_of(row.old), *assumptions_of(row.new))))
     return Claim(kind_of(row.new), sentence, _signed_value(row), f"{fails} {_LIMITS}", rests)
 
 
-def difference_said(row: Change) -> str:
-    """What the interval of a difference shows."""
-    if row.interval is None or row.changed is None:
-        return "A difference of estimates, without an interval."
-    shows = "It excludes 0." if row.changed else "It contains 0: this number does not show a change."
-    return f"{percent_text(row.interval.level)} interval {interval_of_change(row)}. {shows}"
+def difference_claim(row: Change, name: str, which: str) -> Claim:
+    """A difference of estimates with its interval, and where that shows none, that it does not."""
+    value, said = _signed_value(row), "A difference of estimates, without an interval."
+    if row.interval is not None and row.changed is not None:
+        ends = interval_of_change(row).replace(" – ", " to ")
+        said = f"{percent_text(row.interval.level)} interval {ends}"
+        said += "." if row.changed else ": this number does not show a change."
+    return Claim(kind_of(row.new), f"Difference in {name}, {which}: {value}.", value, said)
 
 
 def interval_of_change(row: Change) -> str:

@@ -15,9 +15,7 @@ from certcal.predictions import task_of
 from certcal.report.charts import Band, Bars, Chart, Line, Mark, Panel, Points, Segments, counts, unit
 from certcal.report.document import (
     NOTHING,
-    Block,
     Cell,
-    Choice,
     Claim,
     Column,
     Facts,
@@ -31,16 +29,15 @@ from certcal.report.document import (
 )
 from certcal.report.names import definitions, label, metric_rows, wording
 from certcal.report.numbers import interval, number
-from certcal.report.observed_rates import rates_chart
 from certcal.report.views.changes import (
     changes_table,
     diagrams,
-    difference_said,
+    difference_claim,
     interval_of_change,
+    sides_picture,
     signed_difference,
 )
 from certcal.verbs.map_answer import deciding_change
-from certcal.verbs.measure import Measurement
 
 if TYPE_CHECKING:
     from certcal.binning import BinTable
@@ -79,21 +76,11 @@ def view(found: Any) -> Report:
             f"Drawn with seed {given['seed']}. ECE has {given['bins']:,} bins, closed on the {given['closed']}. "
             "Estimates from samples that the maps were not fitted to, not guarantees.",
         ],
-        picture=_picture(found),
+        picture=sides_picture(
+            ({} if found.is_real else {"before": found.change.old}) | {"after": found.change.new},
+            *(found.after.task, 1),
+        ),
     )
-
-
-def _picture(found: PredictionRecalibration) -> list[Block]:
-    """What happened, and what was predicted: after the map and, of probabilities, before it."""
-    sides = {"after": found.change.new} | ({} if found.is_real else {"before": found.change.old})
-    drawn = {
-        name: rates_chart(side.diagnosis, found.after.task, logit=True)
-        for name, side in sides.items()
-        if isinstance(side, Measurement) and side.diagnosis is not None
-    }
-    if len(drawn) < 2:
-        return [Figures([*drawn.values()])] if drawn else []
-    return [Choice("side", "Scores", (*drawn,), 0, [[each] for each in drawn.values()], switch=True)]
 
 
 def charts(found: Recalibration) -> Sequence[Chart]:
@@ -191,12 +178,7 @@ def _headline_after_map(found: PredictionRecalibration) -> Claim:
         over = f"on {counted(found.n_held_out, 'sample')} that the map was not fitted to"
         return Claim.of(row, f"After the map, {label(row.name, found.after.task)}", over=over, settings=False)
     change = deciding_change(found.change) or next(row for row in found.change.rows if row.name == "ece")
-    name = label(change.name, found.after.task)
-    over = (
-        f"on {counted(found.n_held_out, 'sample')} that the map was not fitted to; before, {number(change.old.value)}"
-    )
-    made = Claim.of(change.new, f"After the map, {name}", over=over, settings=False)
-    return replace(made, probability=f"The difference: {difference_said(change)} {made.probability}")
+    return difference_claim(change, label(change.name, found.after.task), "after the map minus before")
 
 
 def _tried_table(found: PredictionRecalibration) -> Table | None:
