@@ -37,7 +37,7 @@ def worst(value, side="upper"):
 
 def estimate(value, side="upper", name="error", **settings):
     ends = (-9.0, value) if side == "upper" else (value, 9.0)
-    return Estimate(name, 0.0, 100, settings, Interval(*ends, 0.9, "percentile"))
+    return Estimate(name, 0.0, 100, settings, Interval(*ends, 0.9, "norm"))
 
 
 @given(
@@ -159,12 +159,37 @@ def test_an_error_that_may_be_none_needs_as_many_samples_as_its_noise():
     assert one.sentence.endswith("about 820 samples would show it if there is no error.")
 
 
-def test_percentiles_of_resamples_show_the_opposite_only_with_their_mirror_image():
+def test_percentiles_of_resamples_show_either_outcome_only_with_their_mirror_image():
     # The percentiles lie above what the estimate says, as they do for biased metrics: 2·0.05 − 0.09 is 0.01.
     resampled = interval(0.05, 0.04, 0.09, name="own", method="percentile")
     assert judge([resampled], "own <= 0.03").judgements[0].outcome == "not shown"
     (one,) = judge([resampled], "own < 0.01").judgements
     assert (one.outcome, round(one.value, 9)) == ("not met", 0.01)
+    (one,) = judge([resampled], "own >= 0.03").judgements
+    assert (one.outcome, round(one.value, 9)) == ("not shown", 0.01)
+    assert judge([resampled], "own >= 0.009").lines[0].endswith("95% sure if it is an average.")
+    below = interval(0.05, 0.01, 0.06, name="own", method="percentile")
+    (one,) = judge([below], "own <= 0.07").judgements
+    assert (one.outcome, round(one.value, 9)) == ("not shown", 0.09)
+    assert judge([interval(0.05, 0.01, 0.06)], "ece <= 0.07").passed
+
+
+def test_both_ends_of_two_bounds_hold_with_the_sum_of_their_failures():
+    both = [Candidate(Bound("error", value, side, 0.05, 9, ())) for value, side in ((0.01, "lower"), (0.04, "upper"))]
+    (one,) = judge(both, "0.005 <= error <= 0.05").judgements
+    assert one.sentence == "met: error is between 1.00% and 4.01% (limits 0.5% to 5%), 90% sure."
+    assert one.failure == 0.1
+    (one,) = judge(both, "0.005 <= error <= 0.03").judgements  # says one number
+    assert (one.outcome, one.failure, one.remark) == ("not shown", 0.05, ", 95% sure")
+    assert judge(both, ("0.005 <= error <= 0.05", "error <= 0.05")).note.endswith(
+        "All numbers hold together: 85% sure."
+    )
+    # Ends of different numbers are not said as an interval of one.
+    several = [interval(0.05, *ends, bins=bins, closed="left") for bins, *ends in ((5, 0.03, 0.04), (15, 0.04, 0.06))]
+    (one,) = judge(several, "0.01 <= ece <= 0.1").judgements
+    assert (
+        one.sentence == "met: calibration error in 5 bins (worst of 2) is at least 2.99% (limits 1% to 10%), 95% sure."
+    )
 
 
 BINNED = "binned calibration error of the population"

@@ -304,6 +304,23 @@ class Estimate(PlainValues, NotebookCard, kind="estimate", more="sentence"):
             text += f" ({'; '.join(remarks)})" if remarks else ""
         return f"{text}{NO_GUARANTEE}"
 
+    def end(self, side: str) -> float:
+        """The end of the interval that decides; undefined without one.
+
+        Percentiles of a metric that is biased lie on one side of what it is in the population, their mirror image (the
+        basic interval) on the other: of the two ends it is the farther one.
+
+        Parameters
+        ----------
+        side
+            "upper" or "lower".
+        """
+        spread = self.interval
+        if spread is None:
+            return math.nan
+        own, other = (spread.lower, spread.upper) if side == "lower" else (spread.upper, spread.lower)
+        return float((min if side == "lower" else max)(own, 2 * self.value - other) if spread.resampled else own)
+
     def __float__(self) -> float:
         return float(self.value)
 

@@ -35,6 +35,17 @@ def estimates(entry, predictions):
     return Estimate(entry.name, entry.function(*arrays, sample_weight=predictions.sample_weight, **options), 9)
 
 
+def test_percentiles_of_a_biased_metric_do_not_show_a_change():
+    # Of both the truth is 0. Percentiles of resamples lie above the estimates, the farther the fewer samples there are.
+    old, new = (
+        Estimate("own", value, n, {}, Interval(*ends, 0.975, "percentile"))
+        for n, value, ends in ((300, 0.05, (0.06, 0.12)), (30_000, 0.005, (0.006, 0.012)))
+    )
+    found = joint_interval(old, new)
+    assert found is not None
+    assert (round(found.lower, 9), round(found.upper, 9), found.level) == (-0.122, 0.032, 0.95)
+
+
 def ends(entry, before, after, *, paired):
     spread = difference_interval(estimates(entry, before), estimates(entry, after), before, after, LEVEL, paired=paired)
     assert spread is not None

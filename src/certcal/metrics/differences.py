@@ -58,7 +58,7 @@ def joint_interval(old: Estimate, new: Estimate) -> Interval | None:
     if one is None or other is None:
         return None
     level = round(max(0.0, one.level + other.level - 1), 12)
-    return Interval(other.lower - one.upper, other.upper - one.lower, level, JOINT)
+    return Interval(new.end("lower") - old.end("upper"), new.end("upper") - old.end("lower"), level, JOINT)
 
 
 def difference_interval(

@@ -1,6 +1,7 @@
 """The two ends of what a claim says of a number, and what they show of a requirement.
 
-*Met*: the deciding end of the claim is as required. Wrong with at most the failure probability of the claim.
+*Met*: the deciding end of the claim is as required. Wrong with at most the failure probability of the claim; of
+resamples only where the metric is an average.
 
 *Not met*: the opposite is shown. Of an interval its other end violates the requirement, of an extreme inside intervals
 a value that some confidences reach, of an estimate the estimate itself. A bound needs a partner: a claim on the other
@@ -61,8 +62,9 @@ def decisive_number(claim: Any, side: str, *, estimate: bool) -> DecisiveNumber 
             return DecisiveNumber(0, "estimate", float(claim.value), text, None, "on these samples only")
         if claim.interval is None:
             return None
-        end, failure = float(getattr(claim.interval, side)), _one_minus(claim.interval.level)
-        return DecisiveNumber(1, "interval", end, round_outward(end, side), side, sure_text(failure), failure)
+        end, failure = claim.end(side), _one_minus(claim.interval.level)
+        sure = sure_text(failure) + (" if it is an average" if claim.interval.resampled else "")
+        return DecisiveNumber(1, "interval", end, round_outward(end, side), side, sure, failure)
     own = getattr(claim, "side", None) or {"highest": "upper", "lowest": "lower"}[claim.extreme]
     if estimate or own != side:
         return None
@@ -101,14 +103,7 @@ def other_end(
 def _opposite_number(claim: Any, near: DecisiveNumber, side: str) -> DecisiveNumber | None:
     """What a claim says on the other side: an estimate by its interval, an extreme by what is reached."""
     if isinstance(claim, Estimate) and claim.interval is not None:
-        number, spread = decisive_number(claim, side, estimate=False), claim.interval
-        if number is None or not spread.resampled:
-            return number
-        # Percentiles of a metric that is biased lie on one side of what it is in the population: its mirror image, the
-        # basic interval, lies on the other, and both must show it.
-        mirrored = 2 * claim.value - (spread.upper if side == "lower" else spread.lower)
-        end = (min if side == "lower" else max)(number.value, mirrored)
-        return replace(number, value=end, text=round_outward(end, side))
+        return decisive_number(claim, side, estimate=False)
     if isinstance(claim, Certificate):
         return None
     reached = getattr(claim, "reached", None)

@@ -323,9 +323,21 @@ def _judge_sides(question: _Question) -> Judgement:
         return worst
     limits = " to ".join(_limit_text(side, one.found) for side, one in zip(sides, judged, strict=True))
     low, high = judged
-    if low.outcome == high.outcome != NOT_MET and low.text != high.text:
+    one_quantity = all(
+        low.settings[key] == high.settings[key] for key in SEVERAL if key in low.settings.keys() & high.settings
+    )
+    if low.outcome == high.outcome != NOT_MET and low.text != high.text and one_quantity:
         needed = max(one.samples_needed or 0 for one in judged) or None
-        worst = replace(worst, found=f"between {low.number} and {high.number}", samples_needed=needed)
+        # Two claims fail with the sum of their probabilities, the two ends of one interval with that of the interval.
+        both = worst.failure if low.claim is high.claim else float(sum(Decimal(repr(one.failure)) for one in judged))
+        worst = replace(
+            worst,
+            found=f"between {low.number} and {high.number}",
+            failure=both,
+            remark=worst.remark.replace(sure_text(worst.failure), sure_text(both), 1),
+            settings_judged=max(one.settings_judged for one in judged),
+            samples_needed=needed,
+        )
     return replace(worst, limits=(low.limit, high.limit), limit_text=f"limits {limits}")
 
 
