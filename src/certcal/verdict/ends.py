@@ -13,7 +13,8 @@ several settings, of which one suffices, with at most the sum of theirs.
 
 *Not shown*: neither. About how many samples would show it follows from the end's coming as near to the estimate as 1/√n
 does to 0; bounds of the true error do so more slowly, about as n to the power of -0.37. With so many the end is
-expected at the limit, and every other table shows it; about 4 of 5 do with ((z₀.₉₇₅ + z₀.₈)/z₀.₉₇₅)² = 2.04 times as many.
+expected at the limit, and every other table shows it; about 4 of 5 do with 2.04 times as many, which is
+((z₀.₉₇₅ + z₀.₈)/z₀.₉₇₅)².
 """
 
 from __future__ import annotations
