@@ -78,14 +78,14 @@ def in_lines(value: Any) -> str:
         rows = [row for table in value.card().tables for row in table.rows]
     else:
         rows = [*_facts(value, nested=not isinstance(value, Named)), *_numbers(value)]
-    return _aligned([(name.replace("_", " "), *texts) for name, *texts in rows]) or repr(value)
+    return _align_columns([(name.replace("_", " "), *texts) for name, *texts in rows]) or repr(value)
 
 
 def table_of(values: Iterable[Any]) -> str:
     """A line per value: its own facts and numbers below those of the others."""
     lines = [dict((*_facts(each, nested=False), *_numbers(each, brief=True))) for each in values]
     heads = list(dict.fromkeys(name for line in lines for name in line))
-    return _aligned([heads, *([line.get(head, "") for head in heads] for line in lines)])
+    return _align_columns([heads, *([line.get(head, "") for head in heads] for line in lines)])
 
 
 def _sentences(value: Any) -> list[str]:
@@ -137,10 +137,10 @@ def _brief(value: Any, nested: bool = True) -> str:
         case Mapping():
             named = cast("Mapping[str, Any]", value)
             parts = [f"{name} {text}" for name, each in named.items() if (text := _brief(each))]
-            return _joined(parts) or (f"{len(named):,} in all" if named else "")
+            return _join_few(parts) or (f"{len(named):,} in all" if named else "")
         case tuple() | list() if not hasattr(cast("Any", value), "_fields"):
             several = cast("Sequence[Any]", value)
-            return _joined([_brief(each) for each in several]) or (f"{len(several):,} in all" if several else "")
+            return _join_few([_brief(each) for each in several]) or (f"{len(several):,} in all" if several else "")
         case _ if hasattr(value, "shape") and hasattr(value, "size"):
             size = "×".join(f"{each:,}" for each in value.shape)
             if not value.size or getattr(value.dtype, "kind", "f") not in "biuf":
@@ -148,15 +148,15 @@ def _brief(value: Any, nested: bool = True) -> str:
             known = value[value == value]
             return f"{size} values from {known.min():.6g} to {known.max():.6g}" if known.size else f"{size} values"
         case _:
-            own = _joined([f"{name} {text}" for name, text in _facts(value)])
+            own = _join_few([f"{name} {text}" for name, text in _facts(value)])
             return next(iter(_sentences(value)), "") or own or str(type(value).__name__)
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _join_few(parts: Sequence[str]) -> str:
     text = ", ".join(filter(None, parts))
     return text if len(parts) <= _FEW and len(text) <= _SHORT else ""
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def _align_columns(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

@@ -56,7 +56,7 @@ def _next_place(low: Any, high: Any, below: Any, above: Any) -> Any:
 
 
 @njit
-def _narrowed(low: Any, high: Any, below: Any, above: Any, side: Any, place: Any, found: Any) -> Any:
+def _narrow_bracket(low: Any, high: Any, below: Any, above: Any, side: Any, place: Any, found: Any) -> Any:
     """What is left after one more value. An end that stays for a second time weighs half, or the other would creep."""
     if found >= 0.0:
         return low, place, below * (0.5 if side > 0 else 1.0), found, 1
@@ -70,7 +70,7 @@ def _largest_mean(points: Any, owner: Any, bets: Any, target: Any) -> Any:
     while high - low > 1:
         place = _next_place.interpreted(low, high, below, above)
         found = capital(*given, place * 2.0**-40 - 1.0) - target
-        low, high, below, above, side = _narrowed.interpreted(low, high, below, above, side, place, found)
+        low, high, below, above, side = _narrow_bracket.interpreted(low, high, below, above, side, place, found)
     return high * 2.0**-40 - 1.0
 
 
@@ -84,7 +84,7 @@ def largest_mean(points: Any, owner: Any, bets: Any, target: Any) -> Any:
     while high - low > 1:
         place = _next_place(low, high, below, above)
         found = log_capital(points, owner, bets, place * 2.0**-40 - 1.0) - target
-        low, high, below, above, side = _narrowed(low, high, below, above, side, place, found)
+        low, high, below, above, side = _narrow_bracket(low, high, below, above, side, place, found)
     return high * 2.0**-40 - 1.0
 
 
@@ -229,7 +229,7 @@ def _largest_mean_of_cuts(cells: Any, bets: Any, target: Any, interval: Any) -> 
     while high - low > 1:
         place = _next_place.interpreted(low, high, below, above)
         found = capital(*given, place * 2.0**-27, interval) - target
-        low, high, below, above, side = _narrowed.interpreted(low, high, below, above, side, place, found)
+        low, high, below, above, side = _narrow_bracket.interpreted(low, high, below, above, side, place, found)
     return high * 2.0**-27
 
 
@@ -240,5 +240,5 @@ def largest_mean_of_cuts(cells: Any, bets: Any, target: Any, interval: Any) -> A
     while high - low > 1:
         place = _next_place(low, high, below, above)
         found = log_capital_of_cuts(cells, bets, place * 2.0**-27, interval) - target
-        low, high, below, above, side = _narrowed(low, high, below, above, side, place, found)
+        low, high, below, above, side = _narrow_bracket(low, high, below, above, side, place, found)
     return high * 2.0**-27

@@ -135,7 +135,7 @@ def local_averages(
         count = float(hi - lo)
         tau = (p - anchor) * half
         # Offsets from the point, in half widths: sums of their powers from those of the offsets from the anchor.
-        a1, a2, a3, a4 = _moved(count, t1 * unit, t2 * unit, t3 * unit, t4 * unit, tau)
+        a1, a2, a3, a4 = _sums_about(count, t1 * unit, t2 * unit, t3 * unit, t4 * unit, tau)
         total = count - 4 * a2
         if hi == lo or total < LEAST_WEIGHT * count:
             # Without a score in the window ``mid`` still separates the scores below the point from those above.
@@ -165,7 +165,7 @@ def local_averages(
             curved = 0.5 * second * (4 * a2 - 16 * a4) * over * width * width
             bias = first * abs(signed) + curved
             if sides:
-                b1, _, b3, _ = _moved(float(hi - mid), r1 * unit, r2 * unit, r3 * unit, r4 * unit, tau)
+                b1, _, b3, _ = _sums_about(float(hi - mid), r1 * unit, r2 * unit, r3 * unit, r4 * unit, tau)
                 absolute = (2 * (2 * b1 - 8 * b3)) * over * width - signed
                 bias = min(bias, first * absolute) if tight else first * absolute + curved
             good = y0 * (1 - 4 * tau * tau) + 8 * tau * (y1 * unit) - 4 * (y2 * unit)
@@ -219,7 +219,7 @@ def _powers_of_hits(values: Any, labels: Any, anchor: Any, half: Any, scale: Any
 
 
 @njit
-def _moved(m0: Any, m1: Any, m2: Any, m3: Any, m4: Any, by: Any) -> Any:
+def _sums_about(m0: Any, m1: Any, m2: Any, m3: Any, m4: Any, by: Any) -> Any:
     """Power sums about another origin."""
     a1 = m1 - by * m0
     a2 = m2 - by * (2 * m1 - by * m0)

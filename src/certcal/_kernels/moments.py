@@ -142,14 +142,14 @@ def _absolute_integral(derivatives: Any, step: Any) -> Any:
     lowest, highest = b.min(axis=0), b.max(axis=0)
     parts = np.abs(np.add.accumulate(b / 8.0)[-1])
     for k in np.flatnonzero((lowest < 0) & (highest > 0) & (np.maximum(highest, -lowest) > NEGLIGIBLE)):
-        parts[k] = _halved(b[:, k].tolist())
+        parts[k] = _list_by_halves(b[:, k].tolist())
     total = 0.0
     for start in range(0, parts.size, 1024):
         total += float(np.add.accumulate(parts[start : start + 1024])[-1])
     return total * step
 
 
-def _halved(b: Any) -> Any:
+def _list_by_halves(b: Any) -> Any:
     """:func:`_by_halves` of one polynomial, in lists."""
     total = 0.0
     stack = [(1.0, b)]

@@ -94,7 +94,7 @@ def _pair(keys: Any, turn: Any) -> Any:
 
 
 @njit
-def _folded(phase: Any) -> Any:
+def _fold_phase(phase: Any) -> Any:
     """The angle in [-¼, ¼] turns with the same sine; 2³² is a full turn."""
     outside = np.int32(phase ^ np.int32(phase << 1)) < 0
     return np.int32(HALF_TURN - phase) if outside else phase
@@ -102,7 +102,7 @@ def _folded(phase: Any) -> Any:
 
 @njit
 def _sine(phase: Any) -> Any:
-    x = np.float32(_folded(phase)) * PER_QUARTER
+    x = np.float32(_fold_phase(phase)) * PER_QUARTER
     t = x * x
     return x * (S1 + t * (S3 + t * (S5 + t * (S7 + t * S9))))
 

@@ -83,7 +83,7 @@ def _run(values: Any, flags: Any, hits: Any, sums: Any, hit_sums: Any) -> Any:
 
 
 @njit(inline="always")
-def _rounded(high: Any, low: Any) -> Any:
+def _round_sum(high: Any, low: Any) -> Any:
     """The sum of two words, rounded once."""
     return (np.float64(high + (low >> 32)) * HIGH + np.float64(low & LOW)) * UNIT
 
@@ -93,8 +93,8 @@ def _bin(begin: Any, end: Any, hits: Any, sums: Any, hit_sums: Any) -> Any:
     """Flagged values of a bin, and the sum of its values: those of either kind rounded once, then added."""
     first, last = hits[begin], hits[end]
     high, low = hit_sums[last, 0] - hit_sums[first, 0], hit_sums[last, 1] - hit_sums[first, 1]
-    others = _rounded(sums[end, 0] - sums[begin, 0] - high, sums[end, 1] - sums[begin, 1] - low)
-    return last - first, others + _rounded(high, low)
+    others = _round_sum(sums[end, 0] - sums[begin, 0] - high, sums[end, 1] - sums[begin, 1] - low)
+    return last - first, others + _round_sum(high, low)
 
 
 @njit(patience=FEW)
@@ -118,7 +118,7 @@ def column_gaps(
             begin, end = fixed[b], n if last[b] else fixed[b + 1]
             found = hits[end] - hits[begin]
             high = (found << (SCALE_BITS - 32)) - (sums[end, 0] - sums[begin, 0])
-            width[k, b] = _rounded(high, sums[begin, 1] - sums[end, 1])
+            width[k, b] = _round_sum(high, sums[begin, 1] - sums[end, 1])
             found, total = _bin(moved[b], n if last[b] else moved[b + 1], hits, sums, hit_sums)
             mass[k, b] = np.float64(found) - total
 

@@ -50,7 +50,7 @@ class BinnedMap(OutcomeMap):
         """Edges of the bins, none of which is the empty set."""
 
     @abstractmethod
-    def _counted(self, z: Floats, c: NDArray[np.uint8]) -> dict[str, Whole]:
+    def _guarantee_counts(self, z: Floats, c: NDArray[np.uint8]) -> dict[str, Whole]:
         """Counts that a guarantee needs, by name."""
 
     @abstractmethod
@@ -64,7 +64,7 @@ class BinnedMap(OutcomeMap):
         middle = (edges[:-1] + edges[1:]) / 2
         self.closed_, self.edges_ = closed, edges
         self.values_ = np.where(table.weight > 0, np.clip(table.accuracy, 0.0, 1.0), middle)
-        self.counts_ = self._counted(z, c) if w is None else None
+        self.counts_ = self._guarantee_counts(z, c) if w is None else None
 
     def _apply(self, values: Floats) -> Floats:
         if values.size == 1:  # a service's: nothing is compiled for it
@@ -159,7 +159,7 @@ class HistogramBinning(BinnedMap):
     def _edges(self, z: Floats, w: Floats | None, closed: str) -> Floats:
         return equal_width_edges(self.bins)
 
-    def _counted(self, z: Floats, c: NDArray[np.uint8]) -> dict[str, Whole]:
+    def _guarantee_counts(self, z: Floats, c: NDArray[np.uint8]) -> dict[str, Whole]:
         table = sums(z, c, None, self.edges_, self.closed_)
         return {"inside": table.count, "inside_correct": table.correct_sum.astype(np.int64)}
 
@@ -257,7 +257,7 @@ class EqualMassBinning(BinnedMap):
         inner = inner[inner > 0] if closed == "left" else inner[inner < 1]  # [0, 0) and (1, 1] are empty
         return np.concatenate(([0.0], inner, [1.0]))
 
-    def _counted(self, z: Floats, c: NDArray[np.uint8]) -> dict[str, Whole]:
+    def _guarantee_counts(self, z: Floats, c: NDArray[np.uint8]) -> dict[str, Whole]:
         inner = self.edges_[1:-1]
         below, up_to = np.searchsorted(inner, z, "left"), np.searchsorted(inner, z, "right")
         right, on = c == 1, up_to > below

@@ -217,9 +217,9 @@ def fit_by_group(
     for rule, codes in zip(rules, given.codes, strict=True):
         move = _best_move(each, held_out, y, w, codes)
         made.append(_correction(rule, odds, y, w, codes, move))
-        odds = _moved(made[-1], odds, codes)
+        odds = _correct_odds(made[-1], odds, codes)
         each = [
-            _moved(_correction(rule, x[~test], y[~test], w[~test], codes[~test], move), x, codes)
+            _correct_odds(_correction(rule, x[~test], y[~test], w[~test], codes[~test], move), x, codes)
             for x, test in zip(each, held_out, strict=True)
         ]
     return GroupedMap().set_fitted(common, made)
@@ -238,7 +238,7 @@ def _log_odds(p: Floats) -> Floats:
     return np.log(p) - np.log1p(-p)
 
 
-def _moved(found: Correction, odds: Floats, codes: Rows) -> Floats:
+def _correct_odds(found: Correction, odds: Floats, codes: Rows) -> Floats:
     slope, intercept = found.of(codes)
     return slope * odds + intercept
 

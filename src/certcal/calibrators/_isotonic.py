@@ -105,10 +105,10 @@ class IsotonicCalibration(CurveMap, OutcomeMap):
             some = w > 0
             z, c, w = z[some], c[some], w[some]
         fitted = isotonic(z, c.astype(np.float64), w)
-        self.curve_ = curve_through(_smoothed(fitted, added) if added else fitted)
+        self.curve_ = curve_through(_add_mean_outcomes(fitted, added) if added else fitted)
 
 
-def _smoothed(fitted: IsotonicFit, added: float) -> IsotonicFit:
+def _add_mean_outcomes(fitted: IsotonicFit, added: float) -> IsotonicFit:
     """The fit with samples of the mean outcome added to every flat part; parts that then fall are pooled again."""
     first = fitted.blocks[:-1]
     mass, total = np.add.reduceat(fitted.mass, first), np.add.reduceat(fitted.total, first)

@@ -171,12 +171,12 @@ class ImageFiles:
 
     def _kind_and_size(self, name: str) -> tuple[str, tuple[int, int]]:
         """Kind and size that an image will have, from its header."""
-        with _open_image(self.folder / name, self._prepared) as image:
+        with _open_image(self.folder / name, self._is_resized) as image:
             grey = image.mode in ("L", "1")
             return "L" if grey else "RGB", self._sides(name, image.size)[-1]
 
     @property
-    def _prepared(self) -> bool:
+    def _is_resized(self) -> bool:
         return self.resize is not None or self.crop is not None
 
     def _sides(self, name: str, size: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -203,12 +203,12 @@ class ImageFiles:
 
     def _pixels(self, name: str) -> NDArray[np.uint8]:
         file = self.folder / name
-        with _open_image(file, self._prepared) as image:
+        with _open_image(file, self._is_resized) as image:
             scaled, size = self._sides(name, image.size)
             kind = "L" if image.mode in ("L", "1") else "RGB"
             if size != self.size or (self.mode, kind) == ("L", "RGB"):
-                remedy, roles = _REMEDY[self._prepared]
-                if self._prepared and kind != self.mode:
+                remedy, roles = _REMEDY[self._is_resized]
+                if self._is_resized and kind != self.mode:
                     remedy, roles = "make all images alike", ()
                 first = _kind_phrase(self.mode, self.size)
                 raise InputError(

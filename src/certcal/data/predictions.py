@@ -287,7 +287,7 @@ class PredictionStream:
             if most is None and (memory := physical_memory() if table.memory is None else table.memory) is not None:
                 most = memory // 2
             arrays = gather(self._arrays(size, self.groupings), table.rows, advance, most)
-            real = self._ranked(arrays) if self.real else None
+            real = self._ranks_of_scores(arrays) if self.real else None
             if real is None:
                 arrays["scores"] = self.reader.recognised(arrays["scores"], self.layout)
             found = self._make(arrays, 0)
@@ -303,13 +303,13 @@ class PredictionStream:
             groups = tuple(self.groupings.split(found, self.groupings.codes(arrays)))
             return replace(made, groupings=self.groupings.described, groups=groups, cut=self.groupings, codes=codes)
 
-    def _ranked(self, arrays: Arrays) -> NDArray[np.float64]:
+    def _ranks_of_scores(self, arrays: Arrays) -> NDArray[np.float64]:
         """Real scores; ranks between 0 and 1 take their place."""
         try:
             real = real_numbers(arrays["scores"], "scores")
         except InputError as error:
             rows = self.reader.positions(arrays["scores"].shape[0])
-            text = _located(str(error), self.layout, lambda place: place if rows is None else rows[place])
+            text = _locate_in_file(str(error), self.layout, lambda place: place if rows is None else rows[place])
             raise InputError(text, add={"missing": "drop"} if " is nan; " in text else {}) from None
         arrays["scores"] = ranks_of(real)
         return real
@@ -443,7 +443,7 @@ def _make_predictions(arrays: Arrays, layout: Layout, row_of: Callable[[int], An
     try:
         return make(arrays["scores"], truth, arrays.get("sample_weight"))
     except InputError as error:
-        text = _located(str(error), layout, row_of)
+        text = _locate_in_file(str(error), layout, row_of)
         add: dict[str, Any] = {"percent": True} if text.endswith(_DIVIDE) else {}
         if add and np.max(arrays["scores"]) <= 100:
             text = text.removesuffix(_DIVIDE) + "if these are percentages, say so"
@@ -460,7 +460,7 @@ _NAME_LOGITS = "for logits, name one column per class as logits"
 _PLACE = re.compile(r"^(scores|confidence|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
 
 
-def _located(text: str, layout: Layout, row_of: Callable[[int], Any]) -> str:
+def _locate_in_file(text: str, layout: Layout, row_of: Callable[[int], Any]) -> str:
     """An array's complaint in the words of the file: ``confidence[3]`` is a row of a column."""
     match = _PLACE.match(text)
     if match is None:

@@ -115,7 +115,7 @@ class PredictionSource:
         >>> PredictionSource("measure", ("t.csv",)).read(None, {"score": "pd", "outcome": None})
         ('t.csv', {'score': 'pd'})
         """
-        roles = {role: _listed(values[role], role) for role in OPTIONS if values.get(role) is not None}
+        roles = {role: _list_once(values[role], role) for role in OPTIONS if values.get(role) is not None}
         self._refuse_two_tables()
         first: Any = self.given[0]
         rest = self.given[1:]
@@ -136,7 +136,7 @@ class PredictionSource:
             if not hasattr(first, "predict_proba"):
                 reason = f"three arguments are an estimator, X and y, and {shortened(first)} has no predict_proba"
                 raise InputError(reason, remedy=f"write certcal.{self.verb}(y_true, y_prob, weight=…) for arrays")
-            y = _listed(rest[1], "y")
+            y = _list_once(rest[1], "y")
             if np.ndim(rest[0]) == 1 and np.ndim(y) == 2:
                 raise InputError("X and y are swapped", remedy=f"write certcal.{self.verb}(estimator, X, y)")
             _refuse_other_order(y=y, X=rest[0], **beside)
@@ -148,7 +148,7 @@ class PredictionSource:
                 reason = "an estimator and inputs are given, and not what was true"
                 raise InputError(reason, remedy=f"write certcal.{self.verb}(estimator, X, y)")
             return from_model(first, rest[0], weight, progress=values.get("progress", SILENT)), None
-        y_true, y_prob = _listed(first, "y_true"), _listed(rest[0], "y_prob")
+        y_true, y_prob = _list_once(first, "y_true"), _list_once(rest[0], "y_prob")
         _refuse_other_order(y_true=y_true, y_prob=y_prob, **beside)
         try:
             self._refuse_swapped(as_array(y_true, "y_true"), as_array(y_prob, "y_prob"))
@@ -376,7 +376,7 @@ def from_arrays(y_true: Any, y_prob: Any, weight: Any = None, *, positive: Any =
     """
     chances = to_numpy(y_prob, "y_prob")
     if chances.ndim != 2 or chances.shape[1] < 2:
-        return _renamed(_ARRAYS, lambda: Predictions.from_scores(chances, y_true, weight, positive=positive))
+        return _name_arguments(_ARRAYS, lambda: Predictions.from_scores(chances, y_true, weight, positive=positive))
     codes, names = _codes(y_true, chances.shape[1], _column_names(y_prob))
     return _of_classes(chances, codes, names, "y_true", weight, positive, _ARRAYS)
 
@@ -472,7 +472,7 @@ def predictions_of(
         answers.append(model(inputs.inputs[first : first + batch]))
         progress.advance(len(answers[-1]))
     made = Predictions.from_logits if model.outputs == "logits" else Predictions.from_probabilities
-    return _renamed({}, lambda: made(np.concatenate(answers), inputs.labels, weight))
+    return _name_arguments({}, lambda: made(np.concatenate(answers), inputs.labels, weight))
 
 
 _TABLES = "pandas, polars, pyarrow, a mapping"
@@ -481,7 +481,7 @@ _ARRAYS = {"scores": "y_prob", "probabilities": "y_prob", "outcomes": "y_true", 
 _ESTIMATOR = {"scores": "predict_proba", "probabilities": "predict_proba", "outcomes": "y", "labels": "y"}
 
 
-def _renamed(names: Mapping[str, str], make: Callable[[], Predictions]) -> Predictions:
+def _name_arguments(names: Mapping[str, str], make: Callable[[], Predictions]) -> Predictions:
     """Predictions, or an error that names the arguments as the user does."""
     try:
         return make()
@@ -504,7 +504,7 @@ def _of_classes(
     if len(names) > 2 and positive is not None:
         raise InputError(f"{what} has {len(names)} classes", argument="positive", remedy="leave it out")
     if len(names) > 2:
-        return _renamed(called, lambda: Predictions.from_probabilities(chances, codes, weight))
+        return _name_arguments(called, lambda: Predictions.from_probabilities(chances, codes, weight))
     said, wanted = [outcome(name) for name in names], 1 if positive is None else outcome(positive)
     if wanted is not None and said in ([0, 1], [1, 0]):
         chosen = said.index(wanted)
@@ -515,7 +515,7 @@ def _of_classes(
     else:
         raise _no_class("positive", class_name(positive), names, what)
     matrix = chances if len(names) == 1 else probability_matrix(chances, called["probabilities"])
-    return _renamed(called, lambda: Predictions.from_scores(matrix[:, chosen], codes == chosen, weight))
+    return _name_arguments(called, lambda: Predictions.from_scores(matrix[:, chosen], codes == chosen, weight))
 
 
 def _codes(y_true: Any, classes: int, columns: Sequence[str] | None) -> tuple[NDArray[Any], list[str]]:
@@ -575,7 +575,7 @@ def _no_class(where: str, name: str, names: Sequence[str], what: str) -> InputEr
     return InputError(f"{where} is {name!r}, which is no class of {what}; it knows {shown}")
 
 
-def _listed(values: Any, name: str) -> Any:
+def _list_once(values: Any, name: str) -> Any:
     """What can be gone through only once as a list; anything else as it is."""
     if isinstance(values, Set):
         raise InputError("a set has no order", argument=name, remedy="pass a list or an array")

@@ -230,8 +230,8 @@ class _CountedQuotes:
 
     def read(self, size: int) -> bytes:
         if not self._spaced:
-            return self._counted(size)
-        while len(self._ready) < size and (content := self._counted(size)):
+            return self._count_quotes(size)
+        while len(self._ready) < size and (content := self._count_quotes(size)):
             content = self._held + content
             end = len(content.rstrip(b" \t\r\n"))  # what is beyond waits for what follows, as one line break or space
             self._held = b"\n" if b"\n" in content[end:] else b" " if content[end:] else b""
@@ -241,7 +241,7 @@ class _CountedQuotes:
         found, self._ready = self._ready[:size], self._ready[size:]
         return found
 
-    def _counted(self, size: int) -> bytes:
+    def _count_quotes(self, size: int) -> bytes:
         content: bytes = self._stream.read(size)
         while self._decoder is not None:
             text = self._decoder.decode(content, final=not content).encode()

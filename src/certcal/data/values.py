@@ -192,7 +192,7 @@ class ColumnValues:
         for index, value in enumerate(values):
             code = _class_number(class_name(value), exact, alike, is_ordered)
             if code is None:
-                reason, remedy = _expected(classes)
+                reason, remedy = _expected_classes(classes)
                 self.refuse(positions == index, f"is {str(value)[:80]!r}, {reason}", remedy)
             table[index] = code
         return table[positions]
@@ -295,7 +295,7 @@ def _class_number(name: str, exact: dict[str, list[int]], alike: dict[str, list[
     return None
 
 
-def _expected(classes: tuple[str, ...] | None) -> tuple[str, str]:
+def _expected_classes(classes: tuple[str, ...] | None) -> tuple[str, str]:
     if classes is None:
         return "not a class number", "use whole numbers from 0"
     shown = ", ".join(classes[:10]) + (f", … ({len(classes)} in all)" if len(classes) > 10 else "")

@@ -91,11 +91,11 @@ class Work:
                     prepare()
                 write_durably(folder / ABOUT, json.dumps(msgspec.to_builtins(self._about), indent=1).encode())
             else:
-                self._about = _resumed(folder, there, self._about, part)
+                self._about = _resume(folder, there, self._about, part)
             for number in range(1, self.parts + 1) if part is None else (part.number,):
                 lock = Part(number, self.parts).lock
                 held.enter_context(only_writer(folder, "working on the same part", lock=lock))
-            remove_leftovers(folder, {self._name(*piece) for piece in self._own()} | {ABOUT})
+            remove_leftovers(folder, {self._name(*piece) for piece in self._own_pieces()} | {ABOUT})
 
     @property
     def parts(self) -> int:
@@ -110,7 +110,7 @@ class Work:
 
     def missing(self) -> Iterator[tuple[int, int]]:
         """Pieces of this process that have no results yet, or damaged ones."""
-        return (piece for piece in self._own() if self._read(piece) is None)
+        return (piece for piece in self._own_pieces() if self._read(piece) is None)
 
     def write(self, first: int, last: int, results: Arrays) -> None:
         """Keep the results of a piece."""
@@ -134,7 +134,7 @@ class Work:
             raise missing_parts(self.folder, missing, self.parts, done=done)
         return {name: np.concatenate([each[name] for each in arrays]) for name in arrays[0]}
 
-    def _own(self) -> list[tuple[int, int]]:
+    def _own_pieces(self) -> list[tuple[int, int]]:
         of_parts = self.pieces()
         return of_parts[self._part.number - 1] if self._part else [piece for pieces in of_parts for piece in pieces]
 
@@ -169,7 +169,7 @@ def _read_about(folder: Path) -> _About | None:
     return about
 
 
-def _resumed(folder: Path, there: _About, asked: _About, part: Part | None) -> _About:
+def _resume(folder: Path, there: _About, asked: _About, part: Part | None) -> _About:
     """What a folder was begun with, if that is what is asked for."""
     remedy = "give the same, or choose another folder"
     if part is not None and part.of != there.parts:

@@ -160,12 +160,12 @@ class PointMasses:
 
     def residual(self, bandwidth: float, steps: int) -> Floats:
         """Σ w (c - z) K(t, z) and three derivatives at the ends of the steps; the unit of length is the interval."""
-        return self._smoothed("residual", bandwidth, steps)
+        return self._smooth("residual", bandwidth, steps)
 
     def density_gap(self, bandwidth: float, steps: int) -> Floats:
         """Σ w (t - c) K(t, z) and three derivatives, the t in brackets being a confidence."""
-        density = self._smoothed("density", bandwidth, steps)
-        gap = -self._smoothed("correct", bandwidth, steps)
+        density = self._smooth("density", bandwidth, steps)
+        gap = -self._smooth("correct", bandwidth, steps)
         t = self.origin + self.width * np.linspace(0, 1, steps + 1)
         for k in range(DERIVATIVES):
             gap[k] += t * density[k]
@@ -173,7 +173,7 @@ class PointMasses:
                 gap[k] += k * self.width * density[k - 1]
         return gap
 
-    def _smoothed(self, name: str, bandwidth: float, steps: int) -> Floats:
+    def _smooth(self, name: str, bandwidth: float, steps: int) -> Floats:
         sigma = min(bandwidth, _LARGEST_BANDWIDTH)
         terms = 1 + math.ceil(_LAST_FREQUENCY / sigma)
         if name not in self._known or self._known[name].size < terms:

@@ -32,7 +32,7 @@ _NAMED = re.compile(r"GLOBAL ([\w.]{1,200})")
 
 def checkpoint_tensors(data: bytes, path: Path) -> dict[str, Tensor]:
     """The weights in the bytes of a checkpoint, under the names that they have there."""
-    return _checked_tensors(_unpickled(data, path), path)
+    return _checked_tensors(_load_weights(data, path), path)
 
 
 def checkpoint_network(data: bytes, path: Path) -> str:
@@ -40,7 +40,7 @@ def checkpoint_network(data: bytes, path: Path) -> str:
 
     Whatever is wrong with the checkpoint is said as by :func:`checkpoint_tensors`.
     """
-    content: Any = _unpickled(data, path)
+    content: Any = _load_weights(data, path)
     _checked_tensors(content, path)
     said = _NETWORK.fullmatch(str(content.get("arch", "")))
     return "" if said is None else f"resnet{said[2]}-{said[1] or 'imagenet'}"
@@ -62,7 +62,7 @@ def _checked_tensors(content: object, path: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def _unpickled(data: bytes, path: Path) -> object:
+def _load_weights(data: bytes, path: Path) -> object:
     version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
     if version < _OLDEST:
         raise InputError(

@@ -48,7 +48,7 @@ class ObjectDigest:
         try:
             self._add(value)
         except RecursionError:
-            self._hidden("nested too deeply")
+            self._note_hidden("nested too deeply")
 
     def _note(self, *words: str) -> None:
         for word in words:
@@ -56,7 +56,7 @@ class ObjectDigest:
             self._digest.update(f"{len(content)}:".encode())
             self._digest.update(content)
 
-    def _hidden(self, what: str) -> None:
+    def _note_hidden(self, what: str) -> None:
         self.complete = False
         self._note("hidden", what)
 
@@ -68,7 +68,7 @@ class ObjectDigest:
             self._note("again", str(self._seen[id(value)]))
             return
         if len(self._seen) >= _MOST:
-            self._hidden("too large")
+            self._note_hidden("too large")
             return
         self._seen[id(value)] = len(self._seen)
         self._kept.append(value)
@@ -203,7 +203,7 @@ class ObjectDigest:
             try:
                 parts: Any = value.__reduce_ex__(4)
             except Exception:  # whatever a library says when it cannot
-                self._hidden("not to be copied")
+                self._note_hidden("not to be copied")
                 return
             self._add_several(
                 *(list(p) if hasattr(p, "__next__") else p for p in ((parts,) if isinstance(parts, str) else parts))
@@ -213,7 +213,7 @@ class ObjectDigest:
         state = {name: getattr(value, name) for name in slots if name != "__dict__" and hasattr(value, name)}
         state |= getattr(value, "__dict__", {})
         if not state and not hasattr(value, "__dict__") and kind is not object:
-            self._hidden("no attributes")
+            self._note_hidden("no attributes")
             return
         self._add_mapping(state)
 

@@ -86,7 +86,7 @@ def rates_chart(found: Diagnosis, task: str, *, logit: bool) -> Chart:
     if found.quantiles:
         ticks = [(x, 0.0, x, 1.0) for x in found.quantiles if across.low <= x <= across.high]
         panels.append(Panel(across, Axis(0.0, 1.0, (), ""), [Segments(ticks, "edge")], 14))
-    return Chart("What happened, and what was predicted", _described(found, task), panels)
+    return Chart("What happened, and what was predicted", _description(found, task), panels)
 
 
 def _axis(values: Sequence[float], label: str, *, logit: bool) -> Axis:
@@ -105,7 +105,7 @@ def _part_of(found: Diagnosis) -> str:
     return "tenth" if len(found.groups) == 10 and found.quantiles else "group"
 
 
-def _described(found: Diagnosis, task: str) -> str:
+def _description(found: Diagnosis, task: str) -> str:
     wrong, (expected, happened) = _wrong(found), _words(task)
     said = [
         f"{counted(len(found.groups), 'group')} by {wording(task).number}, {len(wrong)} wrong beyond sampling error."

@@ -46,11 +46,11 @@ class Scale:
             (at(ends[0]), at(start + size if ends[1] is None else ends[1])),
             estimate,
             one.limit_text,
-            _found(one),
+            _estimate_text(one),
         )
 
 
-def _found(one: Judgement) -> str:
+def _estimate_text(one: Judgement) -> str:
     digits, percent = len(one.number.rstrip("%").partition(".")[2]), one.number.endswith("%")
     size, unit = (100, "%") if percent else (1, "")
     low, high = one.interval or (None, None)

@@ -103,10 +103,10 @@ def _row_of_latex(cells: Iterable[str]) -> str:
 
 
 def _row_of_markdown(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(map(_escaped, cells))} |"
+    return f"| {' | '.join(map(_escape, cells))} |"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Marks of Markdown and of HTML as letters."""
     plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\|`*\[\]]|(?<!\w)_|_(?!\w))", r"\\\1", plain)

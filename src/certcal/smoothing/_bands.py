@@ -106,14 +106,14 @@ def standard(rows: HistogramRows) -> Floats:
     by a uniform variable U, X >= U, so E X' >= h(E X) as well (Kumar et al. 2020).
     """
     mean = rows.side.means(rows.histogram)[0] if rows.sums is None else rows.side.mean_of_sums(rows.sums, rows.n)
-    return _down(shift(np.asarray(hoeffding(mean, rows.n, rows.level, side="lower").lower), rows.r))
+    return _round_down(shift(np.asarray(hoeffding(mean, rows.n, rows.level, side="lower").lower), rows.r))
 
 
 def bernstein(rows: HistogramRows) -> Floats:
     """The empirical Bernstein limit of the mean, shifted: narrower than Hoeffding's when X hardly varies."""
     mean, variance = rows.side.means(rows.histogram)
     limits = empirical_bernstein(mean, variance, rows.n, rows.level, side="lower")
-    return _down(shift(np.asarray(limits.lower), rows.r))
+    return _round_down(shift(np.asarray(limits.lower), rows.r))
 
 
 def cdf(rows: HistogramRows) -> Floats:
@@ -169,10 +169,10 @@ def _integrate_steps(rows: HistogramRows, table: Floats) -> Floats:
         out.size,
         small=SMALL_ROWS,
     )
-    return _down(out)
+    return _round_down(out)
 
 
-def _down(bound: Floats) -> Floats:
+def _round_down(bound: Floats) -> Floats:
     return np.clip(bound - SLACK, 0.0, 1.0)
 
 

@@ -540,7 +540,7 @@ class Drawing:
                     f"{self.source.name} is another model in a worker process than here; "
                     "check that both load the same file and packages"
                 )
-        self._sampler = Sampler(self.model, **{name: _own(value) for name, value in self.settings.items()})
+        self._sampler = Sampler(self.model, **{name: _writable(value) for name, value in self.settings.items()})
 
     def __call__(self, work: UnitPiece) -> Selection | Tally:
         """Draw one piece of a unit."""
@@ -550,12 +550,12 @@ class Drawing:
             inputs = self.rows[work.first : work.last]
         indices = np.arange(work.first, work.last)
         if unit.stage == "selection":
-            return self._sampler.select(_own(inputs), indices, unit.stop)
-        classes = _own(np.ascontiguousarray(work.classes.T))  # the one that is counted, and others
-        return self._sampler.count(_own(inputs), indices, classes[0], unit.start, unit.stop, classes[1:].T.copy())
+            return self._sampler.select(_writable(inputs), indices, unit.stop)
+        classes = _writable(np.ascontiguousarray(work.classes.T))  # the one that is counted, and others
+        return self._sampler.count(_writable(inputs), indices, classes[0], unit.start, unit.stop, classes[1:].T.copy())
 
 
-def _own(value: Any) -> Any:
+def _writable(value: Any) -> Any:
     """The value; an array as one that can be written to, as kernels are compiled for: those that travel cannot be."""
     flags = getattr(value, "flags", None)
     return value if flags is None or flags.writeable else value.copy()

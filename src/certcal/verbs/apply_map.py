@@ -298,7 +298,7 @@ def _map_predictions(
         new = f"{own[1]}_calibrated"
         while new in made:
             new += "_again"
-        made = _numbered(made, row, rows) | {new: scores} | _two_probabilities(calibrator, given_rows, own[1])
+        made = _with_row_numbers(made, row, rows) | {new: scores} | _two_probabilities(calibrator, given_rows, own[1])
         # Columns that had to be named have to be named again; numbers are written in one way, however they were read.
         named = {role: value for role, value in (columns or {}).items() if value and role not in READING}
         named[own[0]] = new
@@ -379,7 +379,7 @@ def _add_other_columns(
     return kept, lost
 
 
-def _numbered(columns: dict[str, Any], row: str, rows: NDArray[np.int64]) -> dict[str, Any]:
+def _with_row_numbers(columns: dict[str, Any], row: str, rows: NDArray[np.int64]) -> dict[str, Any]:
     """Columns, after the number of the row where none of them says which sample it is."""
     return columns if any(plain_name(name) in IDENTIFIER for name in columns) else {row: rows, **columns}
 

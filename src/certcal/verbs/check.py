@@ -244,7 +244,7 @@ class _WrittenPage:
 
     def written_again(self, found: Result, origin: Any, **options: Any) -> _WrittenPage:
         """What certcal writes of a result in this form, with the page's requirements, title and fields."""
-        texts = (_mapping(each).get("requirement") for each in _listed(self.document.get("verdict")))
+        texts = (_mapping(each).get("requirement") for each in _as_sequence(self.document.get("verdict")))
         judged = {"require": [text for text in dict.fromkeys(map(str, texts)) if len(text) <= _LONGEST_TEXT]}
         if self.around is None:
             return _WrittenPage.of(as_text(found.document(provenance=origin, **judged)))
@@ -268,14 +268,14 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _as_sequence(value: Any) -> Sequence[Any]:
     return cast("list[Any]", value) if isinstance(value, list | tuple) else ()
 
 
 def _flat(values: Iterable[Any]) -> Iterator[Any]:
     """Runs one by one, those of families as well."""
     for each in values:
-        inner: Any = _mapping(each).values() or _listed(each)
+        inner: Any = _mapping(each).values() or _as_sequence(each)
         yield from _flat(inner) if inner else (each,)
 
 
@@ -291,7 +291,7 @@ def _why_not(name: str, asked: Mapping[str, Any], sources: Sequence[Any], model:
         return ["Its data are not given; add them."]
     if model is None and name in ("attack", "verify"):
         return [f"Its model is not given, and {name} needs it; add it."]
-    lost = ", ".join(each for each in map(str, _listed(asked.get("not_recorded"))) if each not in _CALLERS)
+    lost = ", ".join(each for each in map(str, _as_sequence(asked.get("not_recorded"))) if each not in _CALLERS)
     return [f"{name} was also given {lost[:200]}, as objects or values that the page does not hold."] if lost else []
 
 
@@ -339,7 +339,7 @@ def _is_modest(value: Any, depth: int = 3) -> bool:
 
 
 def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, _listed(value))) if isinstance(value, list) else value
+    return tuple(map(_tuples, _as_sequence(value))) if isinstance(value, list) else value
 
 
 def _provenance(found: Result, told: Mapping[str, Any]) -> Any:
@@ -349,14 +349,14 @@ def _provenance(found: Result, told: Mapping[str, Any]) -> Any:
         for key in ("versions", "fingerprints")
     }
     plain = {key: dict(_mapping(told.get(key))) for key in ("seeds", "asked")}
-    command = None if told.get("command") is None else tuple(map(str, _listed(told.get("command"))))
-    more = {"created": str(told.get("created", "")), "notes": tuple(map(str, _listed(told.get("notes"))))}
+    command = None if told.get("command") is None else tuple(map(str, _as_sequence(told.get("command"))))
+    more = {"created": str(told.get("created", "")), "notes": tuple(map(str, _as_sequence(told.get("notes"))))}
     return replace(found.provenance(), command=command, inputs=tuple(_inputs(told)), **texts, **plain, **more)
 
 
 def _inputs(told: Mapping[str, Any]) -> list[tuple[str, int, str]]:
     """Names, sizes and digests of the files that went into the page."""
-    each = [_mapping(one) for one in _listed(told.get("inputs"))]
+    each = [_mapping(one) for one in _as_sequence(told.get("inputs"))]
     sizes = [size if isinstance(size := one.get("bytes"), int) else 0 for one in each]
     return [(str(one.get("name")), size, str(one.get("sha256"))) for one, size in zip(each, sizes, strict=True)]
 
@@ -383,11 +383,11 @@ def _text_row(page: str, again: str) -> CheckedClaim:
     changed = [pair for pair in zip_longest(one, other, fillvalue="") if pair[0] != pair[1]]
     if len(one) == len(other):  # the first text rather than the first tag
         changed = [pair for pair in zip(one[::2], other[::2], strict=True) if pair[0] != pair[1]] or changed
-    before, after = (f"“{_clipped(html.unescape(' '.join(each.split())))}”" for each in changed[0])
+    before, after = (f"“{_clip(html.unescape(' '.join(each.split())))}”" for each in changed[0])
     return CheckedClaim(what, before, after, False)
 
 
-def _clipped(text: str, most: int = 160) -> str:
+def _clip(text: str, most: int = 160) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -427,12 +427,12 @@ def _leaves(one: Any, other: Any, claim: str, place: str, about: Sequence[str]) 
         named = {key: ours.get(key) for key in ("group", "radius", "attack", "epsilon", "kind")}
         about = (*about, *(f"{key} {value}" for key, value in named.items() if isinstance(value, str | int | float)))
         if name := _name_of(ours):
-            claim, place = _clipped(f"{name} ({', '.join(about)})" if about else name), ""
+            claim, place = _clip(f"{name} ({', '.join(about)})" if about else name), ""
         pairs = {key: f"{place}.{key}" if place else key for key in {**ours, **theirs}}
         if all(isinstance(each.get("seconds"), int | float) for each in (ours, theirs)):  # another time today
             del pairs["seconds"]
     elif isinstance(one, list) and isinstance(other, list):
-        theirs, ours = _entries(_listed(one)), _entries(_listed(other))
+        theirs, ours = _entries(_as_sequence(one)), _entries(_as_sequence(other))
         pairs = {key: f"{place}[{key}]" for key in {**ours, **theirs}}
     else:
         if one is not None or other is not None:
@@ -482,4 +482,4 @@ def _value_text(value: Any) -> str:
         return "nothing"
     if isinstance(value, dict | list):
         value = _mapping(value).get("value", f"{len(cast('Any', value)):,} values")
-    return f"{value:.6g}" if isinstance(value, float) else _clipped(str(value))
+    return f"{value:.6g}" if isinstance(value, float) else _clip(str(value))

@@ -83,7 +83,7 @@ def group_changes(
     parts = [(each, own) for each, own in parts if own.size and (w is None or w[own].any())]
     names = proper_scores(after.task)
     for name in names:
-        found = tuple(_changed(each, own, before, after, name, len(parts)) for each, own in parts)
+        found = tuple(_change_of(each, own, before, after, name, len(parts)) for each, own in parts)
         scores = [each.score for each in found if each.score is not None]
         if name == names[-1] or all(math.isfinite(sum(_ends(each))) for each in scores):
             return found
@@ -95,7 +95,7 @@ def _ends(change: Change) -> tuple[float, ...]:
     return (math.nan,) if spread is None else (spread.lower, spread.upper)
 
 
-def _changed(
+def _change_of(
     group: PredictionGroup,
     own: NDArray[np.int64],
     before: Predictions | None,

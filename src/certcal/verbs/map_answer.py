@@ -133,7 +133,7 @@ def _about_groups(found: PredictionRecalibration) -> list[Sentence]:
     if worse:
         said = f"The map makes {len(worse)} of {len(judged)} groups worse{than}"
         data = {"groups": worse, "level": 1 - 2 * ERROR}
-        told.append(Sentence("shown", f"{said}: {_listed(worse)}.", "asymptotic", data))
+        told.append(Sentence("shown", f"{said}: {_first_names(worse)}.", "asymptotic", data))
     elif found.method != "none" or better:
         gets = "gets" if better == 1 else "get"
         said = f"No group is shown to get worse{than}; {better} of {len(judged)} {gets} better."
@@ -141,7 +141,7 @@ def _about_groups(found: PredictionRecalibration) -> list[Sentence]:
     return told
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (
         f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     )
@@ -178,7 +178,7 @@ def _ranges_left(found: PredictionRecalibration) -> Sentence | None:
         return None
     left, data = len(diagnosis.ranges), {"ranges": len(diagnosis.ranges)}
     groups = [each.group for each in found.groups if each.wrong_after]
-    some = f"in {len(groups)} of {len(found.groups)} groups: {_listed(groups)}"
+    some = f"in {len(groups)} of {len(found.groups)} groups: {_first_names(groups)}"
     if left:
         said = f"{counted(left, 'range')} of scores {'is' if left == 1 else 'are'} still wrong"
         return Sentence("shown", f"{capital(said)}{', and some ' + some if groups else ''}.", "proven", data)

@@ -576,7 +576,7 @@ def column_of(groupings: Sequence[GroupingColumns], by: str) -> str:
 _FIRST_ROWS = 5
 
 
-def _contradicted(predictions: Predictions) -> NDArray[np.bool_]:
+def _impossible_outcomes(predictions: Predictions) -> NDArray[np.bool_]:
     """Which outcomes had probability 0."""
     p = predictions
     if p.probabilities is not None and p.labels is not None:
@@ -588,7 +588,7 @@ def _contradicted(predictions: Predictions) -> NDArray[np.bool_]:
 
 def _certain_errors(data: PredictionData, whole: MeasuredGroup, settings: MeasureSettings) -> CertainErrors | None:
     lost = [row.name for row in whole.rows if not math.isfinite(row.value)]
-    wrong = _contradicted(data.predictions) if lost else np.zeros(0, np.bool_)
+    wrong = _impossible_outcomes(data.predictions) if lost else np.zeros(0, np.bool_)
     if not wrong.any():
         return None
     places = np.flatnonzero(wrong)[:_FIRST_ROWS]
@@ -662,7 +662,7 @@ def _measure_in_passes(
             if isinstance(piece, tuple):
                 seen_groups.update(np.unique(piece[1]).tolist())
             classes.add(predictions.classes)
-            certain.append(seen + np.flatnonzero(_contradicted(predictions)))
+            certain.append(seen + np.flatnonzero(_impossible_outcomes(predictions)))
             yield piece
             seen += len(predictions)
             progress.advance(len(predictions))

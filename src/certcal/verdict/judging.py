@@ -401,7 +401,7 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
     claim, estimate = candidate.claim, estimate_of(first, known)
     percent = asked.percent or _PERCENT.fullmatch(plain(claim.name)) is not None
     text = _text_on_its_side(number, asked, passed)
-    printed = _printed(text, percent=percent)
+    printed = _number_text(text, percent=percent)
     what, where = _what(candidate, number, question.words.labels), _where(candidate, question.found, asked, parts)
     opposite = None if far is None else far.value
     needed, remark = None, f", {number.remark}" if number.remark else ""
@@ -497,7 +497,7 @@ def _text_on_its_side(number: DecisiveNumber, asked: Requirement, passed: bool) 
     return text if asked.met_by(float(text)) == passed else repr(number.value)
 
 
-def _printed(text: str, *, percent: bool) -> str:
+def _number_text(text: str, *, percent: bool) -> str:
     """A number as it stands in a sentence."""
     if text in ("nan", "undefined"):
         return "undefined"
@@ -507,4 +507,4 @@ def _printed(text: str, *, percent: bool) -> str:
 
 def _limit_text(asked: Requirement, text: str) -> str:
     """A limit, in percent where the number is."""
-    return _printed(f"{Decimal(asked.number).normalize():f}", percent=text.endswith("%"))
+    return _number_text(f"{Decimal(asked.number).normalize():f}", percent=text.endswith("%"))

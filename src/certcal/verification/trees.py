@@ -271,7 +271,7 @@ class TreeVerifier:
         if values.ndim != 2 or values.shape[1] != e.features:
             reason = f"{self.description} takes {e.features} features, and the data has shape {values.shape}"
             raise InputError(reason, argument="data", remedy="give the columns that the model was fitted on")
-        result = self._own(values)
+        result = self._own_predictions(values)
         predicted = result.argmax(axis=1)
         alone = BoxedRows(values, values, values)
         low, high, _ = self._intervals(CellGrid(e), alone, predicted, budget=0, attack=False)[:3]
@@ -299,11 +299,11 @@ class TreeVerifier:
                     raise InputError(reason, argument="box", remedy=remedy)
         grid = CellGrid(self.ensemble, region.integers, region.choices)
         low, high, certified, points, own = self._intervals(grid, region, predicted, budget=budget, attack=attack)
-        clean = self._own(region.rows)
+        clean = self._own_predictions(region.rows)
         reached = [self._answer(clean, predicted)] * 2
         flipped = np.zeros(len(region), np.bool_)
         for cells in points:
-            found = self._own(grid.inputs(region, cells, own))
+            found = self._own_predictions(grid.inputs(region, cells, own))
             answer = self._answer(found, predicted)
             reached = [np.minimum(reached[0], answer), np.maximum(reached[1], answer)]
             flipped |= found.argmax(axis=1) != predicted if self.classes > 2 else flipped
@@ -318,7 +318,7 @@ class TreeVerifier:
             )
         return Verified(low, high, certified, reached[0], reached[1], flipped)
 
-    def _own(self, rows: Floats) -> Floats:
+    def _own_predictions(self, rows: Floats) -> Floats:
         try:
             found = np.asarray(self.ensemble.predict(rows), np.float64)
         except ValueError as error:  # such as missing values where the model was fitted without any

@@ -266,7 +266,7 @@ def _up(value: Fraction) -> str:
 def _skill(brier: WorstCase, constant: float, right: int, n: int) -> CertifiedValue:
     name = "certified skill"
     if right in (0, n):
-        return _undefined(name, n, _already_perfect(right, n))
+        return _undefined_value(name, n, _already_perfect(right, n))
     value = move_outward(1 - move_outward(brier.value, "upper", 1e-12) / constant, "lower", 1e-12)
     text = round_outward(value, "lower")
     sentence = (
@@ -279,7 +279,7 @@ def _skill(brier: WorstCase, constant: float, right: int, n: int) -> CertifiedVa
 def _best_skill(resolution: float, constant: float, right: int, n: int) -> CertifiedValue:
     name = "certified skill of the best non-decreasing map"
     if right in (0, n):
-        return _undefined(name, n, _already_perfect(right, n))
+        return _undefined_value(name, n, _already_perfect(right, n))
     value = 0.0 if resolution == 0 else move_outward(resolution / constant, "lower", 1e-12)
     text = round_outward(value, "lower")
     sentence = (
@@ -296,11 +296,11 @@ def _nothing() -> Information:
         0,
         0,
         None,
-        _undefined("certified skill", 0, against),
-        _undefined("certified skill of the best non-decreasing map", 0, against),
-        _undefined("certified miscalibration", 0, reason),
-        _undefined("certified resolution", 0, reason),
-        _undefined("uncertainty", 0, reason),
+        _undefined_value("certified skill", 0, against),
+        _undefined_value("certified skill of the best non-decreasing map", 0, against),
+        _undefined_value("certified miscalibration", 0, reason),
+        _undefined_value("certified resolution", 0, reason),
+        _undefined_value("uncertainty", 0, reason),
     )
 
 
@@ -309,5 +309,5 @@ def _already_perfect(right: int, n: int) -> str:
     return f"all {n} are {what}, so a constant confidence has nothing to be measured against"
 
 
-def _undefined(name: str, n: int, reason: str) -> CertifiedValue:
+def _undefined_value(name: str, n: int, reason: str) -> CertifiedValue:
     return CertifiedValue(name, math.nan, n, UNDEFINED, f"{name} is undefined: {reason}.")

@@ -293,13 +293,13 @@ def _chances(several: Sequence[ComparedMember], level: float | None) -> list[Cha
 def _differences(held: Sequence[ComparedMember], level: float, *, paired: bool) -> tuple[AccuracyDifference, ...]:
     """Certified accuracies of every pair of single runs: of one σ or, where no method has several, of any two."""
     alone = len({one.family for one in held}) == len(held)
-    members = [(one.family, one.run.sigma, _certified(one)) for one in held]
+    members = [(one.family, one.run.sigma, _certified_at_radii(one)) for one in held]
     single = [place for place, one in enumerate(held) if one.run.runs == 1]
     pairs = [(i, j) for i, j in combinations(single, 2) if alone or held[i].run.sigma == held[j].run.sigma]
     return accuracy_differences(members, held[0].run.curve.at, level, pairs=pairs, paired=paired)
 
 
-def _certified(one: ComparedMember) -> NDArray[np.bool_]:
+def _certified_at_radii(one: ComparedMember) -> NDArray[np.bool_]:
     """Which samples are certified at which radius, in the order of the samples' numbers."""
     order = np.argsort(one.record.index, kind="stable")
     radii, correct = one.record.radii(one.run.alpha)[order], one.record.correct[order]

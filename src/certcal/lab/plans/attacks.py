@@ -53,7 +53,7 @@ class AttacksPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 Settings = AttacksPlan
 
 
-def _attacked(plan: AttacksPlan) -> list[tuple[AttackedData, AttackedNetwork, Job]]:
+def _attack_jobs(plan: AttacksPlan) -> list[tuple[AttackedData, AttackedNetwork, Job]]:
     from certcal.lab.training import recipe
 
     found: list[tuple[AttackedData, AttackedNetwork, Job]] = []
@@ -81,7 +81,7 @@ def _attacked(plan: AttacksPlan) -> list[tuple[AttackedData, AttackedNetwork, Jo
 
 def jobs(plan: AttacksPlan) -> list[Job]:
     """All jobs of a plan."""
-    return [job for _, _, job in _attacked(plan)]
+    return [job for _, _, job in _attack_jobs(plan)]
 
 
 def outcome(plan: AttacksPlan, found: Mapping[str, Any]) -> Outcome:
@@ -89,7 +89,7 @@ def outcome(plan: AttacksPlan, found: Mapping[str, Any]) -> Outcome:
     rows: dict[str, list[Number]] = {}
     columns: list[str] = []
     charts: list[Any] = []
-    for each, one, job in _attacked(plan):
+    for each, one, job in _attack_jobs(plan):
         lines = found.get(job.fingerprint)
         for epsilon in each.epsilons:
             head = f"{each.title} {epsilon}/255"

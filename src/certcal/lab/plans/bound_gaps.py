@@ -294,7 +294,7 @@ def outcome(plan: GapPlan, found: Mapping[str, Any]) -> Outcome:
 Found = tuple[list[OurTable], list[Any], dict[str, str]]
 
 
-def _drawn(made: Made) -> dict[tuple[str, str], dict[int, list[float]]]:
+def _values_by_size(made: Made) -> dict[tuple[str, str], dict[int, list[float]]]:
     """Values of each method on each function or table, by number of samples."""
     drawn: dict[tuple[str, str], dict[int, list[float]]] = {}
     for name, n, result in made:
@@ -305,7 +305,7 @@ def _drawn(made: Made) -> dict[tuple[str, str], dict[int, list[float]]]:
 
 def _gap_curves(plan: GapPlan, made: Made) -> tuple[GapCurves, dict[str, str]]:
     """Gaps of all methods on all functions, and what can be said of them."""
-    drawn = _drawn(made)
+    drawn = _values_by_size(made)
     found: GapCurves = {}
     for name in plan.functions:
         truth = true_errors(name, plan.bandwidth, plan.bins)
@@ -382,7 +382,7 @@ def _size_text(n: int) -> str:
 
 
 def _bounds(plan: GapPlan, made: Made) -> Found:
-    drawn = _drawn(made)
+    drawn = _values_by_size(made)
     means = {key: {n: float(np.mean(some)) for n, some in each.items()} for key, each in drawn.items()}
     rows: dict[str, list[Number]] = {
         f"{name}{OF_GROUP}{method}": [means.get((name, method), {}).get(n) for n in plan.sizes]

@@ -279,13 +279,13 @@ def run_jobs(
     progress.stage("jobs", len(mine), len(mine) - len(left), "jobs")
     failures: list[str] = []
     chosen = InProcess() if engine is None else engine
-    for _, failed in chosen.run(JobTask(replace(context, device=devices[0]), devices), _told(left, progress)):
+    for _, failed in chosen.run(JobTask(replace(context, device=devices[0]), devices), _name_each(left, progress)):
         failures += [failed] if failed else []
         progress.advance(1)
     return list(dict.fromkeys(failures))
 
 
-def _told(jobs: Iterable[Job], progress: Progress) -> Iterable[Job]:
+def _name_each(jobs: Iterable[Job], progress: Progress) -> Iterable[Job]:
     for job in jobs:
         progress.say(job.name)
         yield job

@@ -310,7 +310,7 @@ def certify(
             "accuracy": float(np.mean(one.certified & one.correct)),
             "brier": brier_score(*given).value,
             "width": float(np.mean(given[1] - given[0])),
-            **_solved(given, np.clip(clean[keep], *given[:2]), bins, solvers, steps),
+            **_largest_errors(given, np.clip(clean[keep], *given[:2]), bins, solvers, steps),
         }
         if always.any():
             line["constant_brier"] = brier_score(one.lower[always], one.upper[always], one.correct[always]).value
@@ -326,7 +326,7 @@ def certify(
     }
 
 
-def _solved(given: Any, clean: Any, bins: int, solvers: Sequence[str], steps: int) -> dict[str, float]:
+def _largest_errors(given: Any, clean: Any, bins: int, solvers: Sequence[str], steps: int) -> dict[str, float]:
     """The largest calibration error: exactly, and as far as the published methods get."""
     from certcal.lab.baselines import GRID, ONE_SIZE_FITS_ALL, admm, brier_confidences, dece_ascent
     from certcal.worst_case import calibration_error
@@ -338,13 +338,13 @@ def _solved(given: Any, clean: Any, bins: int, solvers: Sequence[str], steps: in
         "admm-grid": (admm, {**searched, "settings": GRID}),
         "dece": (dece_ascent, searched),
         "brier-confidences": (brier_confidences, {}),
-        "recalibrated": (_recalibrated, {}),
+        "recalibrated": (_error_after_temperature, {}),
     }
     chosen = {name: ways[name] for name in ("exact", *solvers)}
     return {name: float(way(*given, bins, **options).value) for name, (way, options) in chosen.items()}
 
 
-def _recalibrated(lower: Any, upper: Any, correct: Any, bins: int) -> Any:
+def _error_after_temperature(lower: Any, upper: Any, correct: Any, bins: int) -> Any:
     """The exact error after a certified temperature for each half of the samples, fitted to the other half."""
     from certcal.calibrators import CertifiedTemperature, split_positions
     from certcal.worst_case import calibration_error

@@ -324,8 +324,8 @@ def outcome(plan: RobustnessPlan, found: Mapping[str, Any]) -> Outcome:
         "orders": lambda: _orders(plan, networks, found),
         "gradients": lambda: _gradients(plan, networks, found),
         "gradients by p_A": lambda: _gradients_by_p_a(plan, networks, found),
-        "kept": lambda: _kept(plan, networks, found),
-        "recovered": lambda: _recovered(plan, several),
+        "kept": lambda: _kept_outcome(plan, networks, found),
+        "recovered": lambda: _recovered_advance(plan, several),
     }
     return layouts[plan.layout]()
 
@@ -450,7 +450,7 @@ def _gradients_by_p_a(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], 
     return Outcome(tables)
 
 
-def _kept(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
+def _kept_outcome(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
     rows: dict[str, list[Number]] = {}
     for each in networks:
         kept = None if each.trained is None else found.get(each.trained.fingerprint, {}).get("kept")
@@ -458,7 +458,7 @@ def _kept(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mappi
     return Outcome([_table(plan, ["kept"], rows, 0)])
 
 
-def _recovered(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
+def _recovered_advance(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
     """How much of the best average certified radius' advance over the first row's the last row has."""
     rows: dict[str, list[Number]] = {}
     for sigma in plan.sigmas:

@@ -71,11 +71,11 @@ def jobs(plan: StudyPlan) -> list[Job]:
     table = Job("study.convert", f"table of {', '.join(files)}", {"files": files})
     return [
         Job(f"study.{work}", f"{plan.name}: {work}", {"table": table.fingerprint, **asked}, (table,))
-        for work, asked in _asked(plan)
+        for work, asked in _wanted_parts(plan)
     ]
 
 
-def _asked(plan: StudyPlan) -> Iterator[tuple[str, dict[str, Any]]]:
+def _wanted_parts(plan: StudyPlan) -> Iterator[tuple[str, dict[str, Any]]]:
     if plan.layout == "search":
         yield "search", {"options": {**plan.options, "budget": plan.budget, "repeats": plan.repeats}}
     elif plan.layout == "question":

@@ -262,7 +262,7 @@ def review(
     progress = as_reporter(progress)
     asked = gather(StudyReviewSettings, locals())
     numbers = range(1, len(QUESTIONS) + 1) if asked.questions is None else asked.questions
-    return _reviewed(table, asked, [(number, QUESTIONS[number - 1]) for number in numbers], source, progress)
+    return _review_table(table, asked, [(number, QUESTIONS[number - 1]) for number in numbers], source, progress)
 
 
 def ask(
@@ -291,10 +291,10 @@ def ask(
     'data: accuracy by params'
     """
     asked = settings_of(review, StudyReviewSettings, **settings)
-    return _reviewed(table, asked, list(enumerate(questions, 1)))
+    return _review_table(table, asked, list(enumerate(questions, 1)))
 
 
-def _reviewed(
+def _review_table(
     table: StudyTable | StudyOverview | str | os.PathLike[str],
     asked: StudyReviewSettings,
     questions: Sequence[tuple[int, Question]],

@@ -447,11 +447,11 @@ def _rows_or_empty(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]
 def _keys(table: StudyTable, on: Sequence[str], same_cells: bool) -> list[tuple[str, ...]]:
     parts = [table[name].tolist() for name in on]
     if same_cells and "model" in on:
-        parts[list(on).index("model")] = [_published(name) for name in table["model"].tolist()]
+        parts[list(on).index("model")] = [_published_name(name) for name in table["model"].tolist()]
     return list(zip(*parts, strict=True))
 
 
-def _published(name: str) -> str:
+def _published_name(name: str) -> str:
     from certcal.lab.study._spaces import Cell, TopologySpace
 
     return Cell.parse(name).published if name in TopologySpace() else name

@@ -235,9 +235,9 @@ class _Loop:
             self._read_ahead(left[place : place + 1])
             found = self._step(batch)
             if not math.isfinite(found.loss):
-                raise self._diverged(f"the loss is {found.loss:g}")
+                raise self._divergence(f"the loss is {found.loss:g}")
             if not (found.finite or state.scaled):
-                raise self._diverged("a gradient is not finite")
+                raise self._divergence("a gradient is not finite")
             state.apply(found, now.learning_rate, batch.numel())
             self.samples += batch.numel()
             if state.batches < len(batches):
@@ -334,12 +334,12 @@ class _Loop:
 
     def _save(self) -> None:
         if not self.state.finite():
-            raise self._diverged("a weight is not finite")
+            raise self._divergence("a weight is not finite")
         if self.folder is not None:
             self.folder.save(self.state)
         self.saved = time.perf_counter()
 
-    def _diverged(self, what: str) -> Diverged:
+    def _divergence(self, what: str) -> Diverged:
         state = self.state
         kept = "nothing was saved" if self.folder is None else self.folder.checkpoint_text()
         where = ", in a new folder" if self.folder is not None and self.folder.has_checkpoint else ""

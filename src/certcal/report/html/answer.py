@@ -25,7 +25,11 @@ def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
         element(
             "div",
             judged,
-            element("ul", [element("li", tag(each), element("div", _told(each))) for each in told], class_="findings")
+            element(
+                "ul",
+                [element("li", tag(each), element("div", _sentence_markup(each))) for each in told],
+                class_="findings",
+            )
             if told
             else None,
             note(answer.key) if answer.key else None,
@@ -43,7 +47,7 @@ def tag(sentence: Sentence) -> Raw | None:
     return join(element("span", sentence.word, class_=f"tag {sentence.kind}"), " ")
 
 
-def _told(sentence: Sentence) -> Raw:
+def _sentence_markup(sentence: Sentence) -> Raw:
     remark = join(" ", element("span", "(asymptotic)", class_="soft")) if sentence.basis == "asymptotic" else None
     return join(as_markup(sentence.text, SENTENCE), remark)
 

@@ -31,9 +31,9 @@ class Scatter(SheetChart):
     """The first of these columns that there is."""
 
     def of(self, population: Population, sheet: Sheet, tops: Sequence[int]) -> Iterable[ScatterPlot]:
-        return [self._drawn(population, sheet, top) for top in sorted({tops[0], tops[-1]}, reverse=True)]
+        return [self._scatter_plot(population, sheet, top) for top in sorted({tops[0], tops[-1]}, reverse=True)]
 
-    def _drawn(self, population: Population, sheet: Sheet, top: int) -> ScatterPlot:
+    def _scatter_plot(self, population: Population, sheet: Sheet, top: int) -> ScatterPlot:
         (x,), (y,) = population.columns(self.x), population.columns(self.y)
         both = np.flatnonzero(~np.isnan(sheet.numbers([y, x, "accuracy"])).any(axis=1))
         n = min(top, both.size)

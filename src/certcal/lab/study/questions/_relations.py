@@ -67,7 +67,7 @@ class Relation(Statistic):
         tops, name = population.tops(n), f"{x} with {population.label if self.y == 'metric' else y}"
         findings = [population.correlation(sheet, x, y, name, top=part) for part in tops]
         whole, first, top = findings[-1], findings[0], tops[0]
-        says, best = self._told(population, whole), self._told(population, first)
+        says, best = self._relation_sentence(population, whole), self._relation_sentence(population, first)
         change, also, clear = None, None, None
         if top < n:
             change = _change(population, sheet, x, y, name, top)
@@ -83,7 +83,7 @@ class Relation(Statistic):
             leading=whole,
         )
 
-    def _told(self, population: Population, found: Finding) -> str:
+    def _relation_sentence(self, population: Population, found: Finding) -> str:
         if not found.excludes_zero:
             return "there is no clear relation"
         return fill(self.relation, **population.words, direction="larger" if found.value > 0 else "smaller")
