@@ -78,15 +78,14 @@ def test_a_slope_leaves_out_sizes_with_a_capped_value_and_its_interval_holds_tha
 def test_figure_3_and_table_1_share_their_jobs_and_a_full_plan_has_every_repetition_once(tmp_path: Path) -> None:
     full = open_plan("muc-figure3")
     drawn: dict[tuple[str, int], list[int]] = {}
-    for name, n, job in bound_gaps.planned(full):
+    for (name, n), job in bound_gaps.planned(full):
         given = job.arguments
         assert given["count"] * n <= max(n, full.samples)
         drawn.setdefault((name, n), []).extend(range(given["first"], given["first"] + given["count"]))
     assert set(drawn) == {(name, 10**power) for name in SYNTHETIC for power in range(2, 8)}
     assert all(sorted(each) == list(range(64)) for each in drawn.values())  # section 7
-    assert [job.fingerprint for job in bound_gaps.jobs(open_plan("muc-table1"))] == [
-        job.fingerprint for job in bound_gaps.jobs(full)
-    ]
+    same = bound_gaps.planned(open_plan("muc-table1"))
+    assert [job.fingerprint for _, job in same] == [job.fingerprint for _, job in bound_gaps.planned(full)]
     figure = certcal.reproduce("muc-figure3", out=tmp_path, scale=SMALLEST)
     assert (figure.done, figure.failures, len(figure.charts)) == (12, (), 4)
     assert figure.tables[0].rows()[:4] == [f"calibrated | {method}" for method in PAPERS]
@@ -117,6 +116,7 @@ def test_bounds_of_real_scores_come_from_tables_that_are_brought(tmp_path: Path)
         row: [found.tables[0].cell(row, n).ours for n in ("10^3", "1,500", "2,000")] for row in found.tables[0].rows()
     }
     assert list(rows) == ["phishing | NW", "phishing | TV", "phishing | Lip+Bkt"]
+    assert [line.label for line in found.charts[0].panels[0].marks] == ["NW", "TV", "Lip+Bkt"]
     for small, large, missing in rows.values():
         assert small >= large > 0  # type: ignore[operator]
         assert missing is None
@@ -148,10 +148,11 @@ def test_auroc_by_bandwidth_is_that_of_networks_with_and_without_the_loss_for_no
         [found.tables[0].cell(row, h).ours for h in found.tables[0].columns()] for row in found.tables[0].rows()
     )
     assert plain[0] != plain[1] != 0.5
-    assert aware[0] is None
+    assert aware[0] == "–"
+    assert [line.y[1] for line in found.charts[0].panels[0].marks] == [plain[1], aware[1]]
     assert all(isinstance(each, float) for each in (*plain, *aware[1:]))
     assert "minus that with h = 0.015625" in found.notes[0]
-    full = [job.arguments for job in noise_auroc.jobs(open_plan("muc-figure2"))]
+    full = [job.arguments for _, job in noise_auroc.planned(open_plan("muc-figure2"))]
     assert len(full) == 64 * 6
     assert {(each["train"], each["test"], tuple(each["positive"])) for each in full} == {(2500, 500, (0, 1, 8, 9))}
 

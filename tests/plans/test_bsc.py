@@ -72,6 +72,7 @@ def test_every_plan_runs(name: str, data: Path, tmp_path_factory: pytest.TempPat
     found = certcal.reproduce(name, data=str(data), out=out, scale=1e-6)
     assert (found.done, found.failures) == (found.jobs, ())
     assert found.tables
+    assert found.charts or "figure" not in name
 
 
 def test_a_matrix_is_of_the_least_accurate_models_as_in_the_notebooks(data: Path, tmp_path: Path) -> None:

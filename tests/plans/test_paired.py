@@ -25,7 +25,7 @@ def test_differences_are_paired_by_seed_and_averaged_over_baselines() -> None:
             for seed in range(1 if row == "AT" else 5):
                 exact = 0.2 + 0.1 * seed + 0.2 * place + (gains[seed] if row == "Sign-ACT" else 0.0)
                 line = {"accuracy": 0.5, "exact": exact, "recalibrated": 0.1}
-                networks.append(CertifiedNetwork(row, "", baseline, "cdf", [line, line, None], {}))
+                networks.append(CertifiedNetwork(row, "", baseline, "cdf", None, [line, line, None], {}))
     rows = paired_over_seeds(plan, networks).tables[0].rows
     assert rows["exact | AT"] == [pytest.approx(30.0), pytest.approx(30.0), MISSING]
     assert rows["exact | ACCE-ACT"][0] == pytest.approx(50.0)

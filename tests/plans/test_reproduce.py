@@ -80,7 +80,7 @@ def test_what_a_plan_says_of_its_numbers_is_what_they_are_to_the_printed_decimal
         "in full, as printed": "Every number comes out as printed.",
         "in full": "Nothing is printed as a number that this could be compared with.",
         "in full: five of six numbers as printed, the sixth is 0.757 for 0.756": (
-            "5 of 6 numbers come out as printed; the largest difference is +0.001, 100 at p_A = 0.9."
+            "5 of 6 entries come out as printed; the largest difference is +0.001 (100; p_A = 0.9)."
         ),
     }
     assert found.top() == [expected[found.plan.here]]
@@ -186,6 +186,9 @@ def test_differences_are_shown_where_the_experiment_is_the_papers_and_patterns_a
     ours = OurTable("table", [1.0, 2.0], {"A | x": [1.5, 2.0], "A | y": [2.5, 4.0], "B": ["–", 2.0]})
     same = ComparedTable(ours, paper, as_printed=True)
     assert (same.text("A | x", "1"), same.text("B", "1")) == ("1.00 / 1.50 / +0.50", "– / –")
+    between = OurTable("table", [1.0], {"a": [18.55], "b": [69.05]}, digits=1)
+    half = ComparedTable(between, PublishedTable([1.0], {"a": [18.6], "b": [69.1]}), as_printed=True)
+    assert [half.text(row, "1") for row in "ab"] == ["18.6 / 18.6 / 0.0", "69.1 / 69.1 / 0.0"]
     assert same.pattern() == ["0 of 3 rows come out to the last printed digit, and 1 more but for one number."]
     coarse = PublishedTable([1.0, 2.0], {"A | x": [2, 2], "A | y": [3, 4], "B": ["–", 2]}, digits=0)
     assert ComparedTable(ours, coarse, as_printed=True).text("A | x", "1") == "2 / 1.50 / −0.50"

@@ -170,14 +170,14 @@ def test_bins_of_p_a_hold_every_sample_once_with_the_quantiles_of_its_norms():
     rng = np.random.default_rng(1)
     p_a, norms = rng.integers(0, 101, 400) / 100, rng.exponential(1.0, 400)
     found = found_of([*p_a, 0.3, 1.0], [*norms, 5.0, 6.0])
-    assert sum(box.count for box in found.bins) == 402
+    assert sum(box.samples for box in found.bins) == 402
     assert len(found.bins) == BINS
     for box in found.bins:
         inside = (found.p_a >= box.low) & ((found.p_a < box.high) | (box.high == 1.0))
-        assert box.count == inside.sum()
+        assert box.samples == inside.sum()
         np.testing.assert_allclose(box.quantiles, np.quantile(found.norms[inside], [0.05, 0.25, 0.5, 0.75, 0.95]))
     empty = found_of([0.9], [1]).bins[0]
-    assert (empty.low, empty.count, empty.quantiles) == (0.0, 0, None)
+    assert (empty.low, empty.samples, empty.quantiles) == (0.0, 0, None)
 
 
 class Broken(Linear):

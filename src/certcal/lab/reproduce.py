@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from certcal.engines import Engine
     from certcal.report.charts import Chart
 
-_NOT_THE_PAPERS = "The setting is not the paper's ({why}), so the order compares, and differences do not."
+_NOT_THE_PAPERS = "The setting is not the paper's ({why}): compare orders, not differences."
+_NOTHING_PRINTED = "Nothing is printed as a number that this could be compared with."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,21 +150,25 @@ class Reproduction(Result):
             took = [f"What is left takes {duration(3600 * sum(hours))} of this device."] if hours else []
             return [done, *took, *([f"It needs {needs}."] if needs else [])]
         said = [] if self.done == self.jobs else [done]
+        if all(table.paper is None for table in self.tables):
+            return [*said, _NOTHING_PRINTED]
         if not plan.as_printed:
             order = sum((each for table in self.tables for each in table.orders().values()), RowOrder())
             said += [f"The {order.sentence}"] if order else []
             return [*said, _NOT_THE_PAPERS.format(why=self._other_setting())]
-        compared = [(table, cell) for table in self.tables for cell in table.cells() if cell.difference is not None]
+        compared = [(table, cell) for table in self.tables for cell in table.compared()]
         if not compared:
-            return [*said, "Nothing is printed as a number that this could be compared with."]
+            return [*said, _NOTHING_PRINTED]
         agreed = sum(table.agrees(cell) for table, cell in compared)
         if agreed == len(compared):
             return [*said, "Every number comes out as printed."]
         table, cell = max(compared, key=lambda each: abs(each[1].difference or 0.0))
+        counts = f"{agreed:,} of {len(compared):,} entries come out as printed"
+        if not cell.difference:
+            return [*said, f"{counts}."]
         largest = signed_text(cell.difference, table.digits_of(cell.column)[1])
-        where = f"{cell.row.replace(OF_GROUP, ', ')} at {cell.column}"
-        counts = f"{agreed:,} of {len(compared):,} numbers come out as printed"
-        return [*said, f"{counts}; the largest difference is {largest}, {where}."]
+        where = f"{cell.row.replace(OF_GROUP, ', ')}; {cell.column}"
+        return [*said, f"{counts}; the largest difference is {largest} ({where})."]
 
     def _other_setting(self) -> str:
         """What is not as in the paper: the scale, and what was changed."""
@@ -340,7 +345,8 @@ def reproduce(
     opened = open_plan(plan, changes, scale, given)
     kind = MODULES[opened.kind]()
     progress.stage("planning")
-    jobs = all_jobs(kind.jobs(opened))
+    planned: list[tuple[Any, Job]] = kind.planned(opened) if hasattr(kind, "planned") else []
+    jobs = all_jobs(job for _, job in planned)
     _check_data_names(opened.name, data, jobs)
     check_networks(jobs)
     shares = part_of(part) or (1, 1)
@@ -366,7 +372,8 @@ def reproduce(
     cost = cost_of(jobs, devices[0], probe, results) if dry_run else cost_of(jobs, devices[0], 0.0)
     gone = [each for each in dict.fromkeys(given.values()) if not is_there(each)]
     absent = [f"{each}: there is no such file or folder yet." for each in gone]
-    made: Outcome = Outcome([], notes=absent) if dry_run else kind.outcome(opened, results)
+    finished = [(label, results[job.fingerprint]) for label, job in planned if job.fingerprint in results]
+    made: Outcome = Outcome([], notes=absent) if dry_run else kind.outcome(opened, finished)
     tables = [ComparedTable(each, opened.published.get(each.name), opened.as_printed) for each in made.tables]
     return Reproduction(
         opened,

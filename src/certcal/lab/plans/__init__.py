@@ -8,13 +8,14 @@ To add a kind, write a module ``certcal.lab.plans.NAME`` and enter it in :data:`
 
 - ``Settings``, a subclass of ``PaperPlan`` with the fields of its plans. A number or list annotated with ``Floor(k)``
   shrinks with the scale, but not below k;
-- ``jobs(plan) -> list[Job]``: what must be computed, in an order in which each comes after what it needs.
-  ``Job("networks.sample", "sample at-0.5", {...plain arguments...}, passes=...)`` calls ``networks.sample(context,
-  **arguments)``, a function of any module here, which returns plain values for JSON and may keep files in
-  ``context.folder``. A job is its arguments: those of another one's result name it by ``job.fingerprint``, and a plan
-  that asks for the same job finds it done. ``networks`` has train, sample, attack and certify;
-- ``outcome(plan, found) -> Outcome``: tables and charts of the results ``found`` by fingerprint. What failed or is
-  left to others is missing there: say "–".
+- ``planned(plan) -> list[tuple[label, Job]]``: what must be computed, with whatever says what each job is for; a kind
+  that computes at once has none. ``Job("networks.sample", "sample at-0.5", {...plain arguments...}, passes=...)``
+  calls ``networks.sample(context, **arguments)``, a function of any module here, which returns plain values for JSON
+  and may keep files in ``context.folder``. A job is its arguments: those of another one's result name it by
+  ``job.fingerprint``, and a plan that asks for the same job finds it done. ``networks`` has train, sample, attack and
+  certify;
+- ``outcome(plan, done) -> Outcome``: tables and charts of the results that there are, each with its label. What failed
+  or is left to others is missing: say "–". ``outcome.line_charts`` and ``outcome.table_of`` do most of it.
 
 A plan's ``[published.NAME]`` are the numbers as printed, beside which the table called NAME is shown: row by row, under
 the same names of rows and columns; a row "ACCE | AT" is the row AT in the group ACCE.
@@ -23,19 +24,15 @@ the same names of rows and columns; a row "ACCE | AT" is the row AT in the group
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 
 # Kinds of plans, and modules whose functions are jobs. They load when they are needed.
 MODULES: Mapping[str, Callable[[], ModuleType]] = {
-    "attacks": lambda: import_module("certcal.lab.plans.attacks"),
-    "bound_gaps": lambda: import_module("certcal.lab.plans.bound_gaps"),
-    "certified": lambda: import_module("certcal.lab.plans.certified"),
-    "formulas": lambda: import_module("certcal.lab.plans.formulas"),
-    "networks": lambda: import_module("certcal.lab.plans.networks"),
-    "noise_auroc": lambda: import_module("certcal.lab.plans.noise_auroc"),
-    "robustness": lambda: import_module("certcal.lab.plans.robustness"),
-    "search": lambda: import_module("certcal.lab.plans.search"),
-    "study": lambda: import_module("certcal.lab.plans.study"),
-    "worked": lambda: import_module("certcal.lab.plans.worked"),
+    name: partial(import_module, f"{__name__}.{name}")
+    for name in (
+        *("attacks", "bound_gaps", "certified", "formulas", "networks", "noise_auroc"),
+        *("robustness", "search", "study", "worked"),
+    )
 }

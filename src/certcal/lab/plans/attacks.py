@@ -11,10 +11,8 @@ from msgspec import Struct, field
 from certcal.lab.plans.certified import DataPart, NetworkPart, RecipePart
 from certcal.lab.plans.jobs import Job, Passes
 from certcal.lab.plans.networks import facts_of, jobs_among, named, train_job
-from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
-from certcal.lab.plans.plan import Count, Floor, PaperPlan, Whole
-
-UNATTACKED = "unattacked"
+from certcal.lab.plans.outcome import Done, Number, Outcome, table_of
+from certcal.lab.plans.plan import OF_GROUP, Count, Floor, PaperPlan, Whole
 
 
 class AttackedNetwork(Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,10 +51,11 @@ class AttacksPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 Settings = AttacksPlan
 
 
-def _attack_jobs(plan: AttacksPlan) -> list[tuple[AttackedData, AttackedNetwork, Job]]:
+def planned(plan: AttacksPlan) -> list[tuple[Any, Job]]:
+    """The attacks on each network, by data set and network."""
     from certcal.lab.training import recipe
 
-    found: list[tuple[AttackedData, AttackedNetwork, Job]] = []
+    found: list[tuple[Any, Job]] = []
     for each in plan.sets:
         if each.title != plan.only.get("set", each.title):
             continue
@@ -75,36 +74,24 @@ def _attack_jobs(plan: AttacksPlan) -> list[tuple[AttackedData, AttackedNetwork,
             arguments |= {"epsilons": each.epsilons, "attacks": list(plan.attacks.values()), "steps": plan.steps}
             passes = Passes(network, facts.shape, facts.classes, images, backward)
             job = Job("networks.attack", f"attack {title}", arguments, jobs_among(weights), passes)
-            found.append((each, one, job))
+            found.append(((each, one), job))
     return found
 
 
-def jobs(plan: AttacksPlan) -> list[Job]:
-    """All jobs of a plan."""
-    return [job for _, _, job in _attack_jobs(plan)]
-
-
-def outcome(plan: AttacksPlan, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: AttacksPlan, done: Done) -> Outcome:
     """AdaECE in per cent of each network under each attack, and reliability diagrams."""
-    rows: dict[str, list[Number]] = {}
-    columns: list[str] = []
+    cells: dict[Any, Number] = {}
     charts: list[Any] = []
-    for each, one, job in _attack_jobs(plan):
-        lines = found.get(job.fingerprint)
-        for epsilon in each.epsilons:
-            head = f"{each.title} {epsilon}/255"
-            columns += [] if head in columns else [head]
-            for row, attack in {UNATTACKED: "", **plan.attacks}.items():
-                wanted = (attack, epsilon if attack else 0)
-                line = next((x for x in lines or () if (x["attack"], x["epsilon"]) == wanted), None)
-                cells = rows.setdefault(f"{one.row} | {row}", [])
-                cells += [MISSING] * (columns.index(head) - len(cells))
-                cells.append(MISSING if line is None else 100 * line["equal_mass_ece"])
-                if plan.layout == "reliability" and line is not None and epsilon == each.epsilons[0]:
-                    charts.append(_diagram(line, f"{head}, {row}"))
-    for cells in rows.values():
-        cells += [MISSING] * (len(columns) - len(cells))
-    return Outcome([OurTable("table", columns, rows, "network, attack")], charts)
+    names = {"": "unattacked", **{attack: row for row, attack in plan.attacks.items()}}
+    for (each, one), lines in done:
+        for line in lines:
+            row = names[line["attack"]]
+            # Without an attack no distance matters.
+            heads = [f"{each.title} {k}/255" for k in each.epsilons if not line["attack"] or k == line["epsilon"]]
+            cells |= {(f"{one.row}{OF_GROUP}{row}", head): 100 * line["equal_mass_ece"] for head in heads}
+            if plan.layout == "reliability" and heads[0] == f"{each.title} {each.epsilons[0]}/255":
+                charts.append(_diagram(line, f"{heads[0]}, {row}"))
+    return Outcome([table_of("table", cells, corner="network, attack")], charts)
 
 
 def _diagram(line: Mapping[str, Any], title: str) -> Any:

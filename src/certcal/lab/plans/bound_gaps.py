@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise, product
+from statistics import fmean
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from certcal import bounds
 from certcal._base.checks import InputError
 from certcal.lab.plans.jobs import Job, JobContext
-from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.outcome import MISSING, Done, Number, OurTable, Outcome, line_charts, table_of
 from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Level, PaperPlan
 from certcal.lab.study import SYNTHETIC
 from certcal.metrics import ece
@@ -120,28 +121,25 @@ METHODS = {
 # ------------------------------------------------------------------------------------------------------------- jobs
 
 
-def planned(plan: GapPlan) -> Iterator[tuple[str, int, Job]]:
-    """Function or table, number of samples and job; small ones first, and all functions before more repetitions."""
+def planned(plan: GapPlan) -> list[tuple[Any, Job]]:
+    """Jobs by function or table and number of samples; small ones first, and all functions before more repetitions."""
     for known, chosen in ((METHODS, plan.methods), (SYNTHETIC, plan.functions)):
         for each in chosen:
             if each not in known:
                 raise InputError(f"{plan.name}: there is no {each!r}; there are {', '.join(known)}")
     kind = "function" if plan.functions else "table"
+    found: list[tuple[Any, Job]] = []
     for n in plan.sizes:
         step = plan.repetitions if plan.layout == "curves" else max(1, plan.samples // n)
         for first, name in product(range(0, plan.repetitions, step), plan.functions or plan.tables):
             given = {"source": {kind: name}, "n": n, "bandwidth": plan.bandwidth, "delta": plan.delta}
             if plan.layout == "curves":
-                yield name, n, Job("bound_gaps.curves", f"curves {name} {n}", given)
+                found.append(((name, n), Job("bound_gaps.curves", f"curves {name} {n}", given)))
                 continue
             some = {"first": first, "count": min(step, plan.repetitions - first)}
             settings = {**given, **some, "methods": plan.methods, "bins": plan.bins}
-            yield name, n, Job("bound_gaps.values", f"bounds {name} {n} from {first}", settings)
-
-
-def jobs(plan: GapPlan) -> list[Job]:
-    """All jobs of a plan."""
-    return [job for _, _, job in planned(plan)]
+            found.append(((name, n), Job("bound_gaps.values", f"bounds {name} {n} from {first}", settings)))
+    return found
 
 
 def values(
@@ -278,34 +276,31 @@ def gap_curve(values: Mapping[int, Sequence[float]], truth: float, *, heuristic:
 
 
 GapCurves = dict[tuple[str, str], GapCurve]
-Made = Sequence[tuple[str, int, Any]]
+# Tables, charts, and what can be said, by the names of checks.
+Found = tuple[list[OurTable], list[Any], dict[str, str]]
 
 
-def outcome(plan: GapPlan, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: GapPlan, done: Done) -> Outcome:
     """The tables and charts of a plan's layout, and what the paper says of them."""
-    made = [(name, n, found[job.fingerprint]) for name, n, job in planned(plan) if job.fingerprint in found]
     layouts = {"gaps": _gaps, "rates": _rates, "bounds": _bounds, "curves": _curves}
-    tables, charts, checks = layouts[plan.layout](plan, made)
-    said = [each for each in plan.claims if made and each.check in checks]
+    tables, charts, checks = layouts[plan.layout](plan, done)
+    said = [each for each in plan.claims if done and each.check in checks]
     notes = [f"Printed ({each.place}): {each.says}. Here: {checks[each.check]}." for each in said]
     return Outcome(tables, charts, notes)
 
 
-Found = tuple[list[OurTable], list[Any], dict[str, str]]
-
-
-def _values_by_size(made: Made) -> dict[tuple[str, str], dict[int, list[float]]]:
+def _values_by_size(done: Done) -> dict[tuple[str, str], dict[int, list[float]]]:
     """Values of each method on each function or table, by number of samples."""
     drawn: dict[tuple[str, str], dict[int, list[float]]] = {}
-    for name, n, result in made:
+    for (name, n), result in done:
         for method, some in result["values"].items():
             drawn.setdefault((name, method), {}).setdefault(n, []).extend(some)
     return drawn
 
 
-def _gap_curves(plan: GapPlan, made: Made) -> tuple[GapCurves, dict[str, str]]:
+def _gap_curves(plan: GapPlan, done: Done) -> tuple[GapCurves, dict[str, str]]:
     """Gaps of all methods on all functions, and what can be said of them."""
-    drawn = _values_by_size(made)
+    drawn = _values_by_size(done)
     found: GapCurves = {}
     for name in plan.functions:
         truth = true_errors(name, plan.bandwidth, plan.bins)
@@ -318,7 +313,7 @@ def _gap_curves(plan: GapPlan, made: Made) -> tuple[GapCurves, dict[str, str]]:
     proved = [each for (_, method), each in found.items() if method != "ECE"]
     falling = sum(all(b <= a for a, b in pairwise(each.gaps)) and each.gaps[-1] < each.gaps[0] for each in proved)
     least = {name: min((gap[name], method) for method, gap in last.items() if method != "ECE")[1] for name in whole}
-    seconds = sum(sum(result["seconds"].values()) for _, _, result in made)
+    seconds = sum(sum(result["seconds"].values()) for _, result in done)
     checks = {
         "least": f"the least gap at the most samples has {_by_name(least)}",
         "consistent": f"gaps below the cap of 1 fall with the number of samples in {falling} of {len(proved)} curves",
@@ -333,30 +328,33 @@ def _by_name(found: Mapping[str, Any]) -> str:
     return ", ".join(f"{value if isinstance(value, str) else f'{value:.4f}'} ({name})" for name, value in found.items())
 
 
-def _gaps(plan: GapPlan, made: Made) -> Found:
-    from certcal.report.charts import Axis, Chart, Line, Panel
+def _sizes_axis(plan: GapPlan) -> Any:
+    from certcal.report.charts import Axis
 
-    found, checks = _gap_curves(plan, made)
+    return Axis(plan.sizes[0], plan.sizes[-1], tuple((n, _size_text(n)) for n in plan.sizes), "samples", log=True)
+
+
+def _gaps(plan: GapPlan, done: Done) -> Found:
+    from certcal.report.charts import Axis
+
+    found, checks = _gap_curves(plan, done)
     rows: dict[str, list[Number]] = {}
     for (name, method), each in found.items():
         by_size = dict(zip(each.sizes, each.gaps, strict=True))
         failed = MISSING if method == "ECE" else f"{each.failures}/{each.draws}"
         rows[f"{name}{OF_GROUP}{method}"] = [*(by_size.get(n) for n in plan.sizes), failed]
-    across = Axis(plan.sizes[0], plan.sizes[-1], tuple((n, _size_text(n)) for n in plan.sizes), "samples", log=True)
     up = Axis(1e-4, 1.0, tuple((10.0**k, f"{10.0**k:g}") for k in range(-4, 1)), "gap", log=True)
-    charts: list[Chart] = []
-    for name in plan.functions:
-        own = {method: each for (function, method), each in found.items() if function == name}
-        lines = [Line(each.sizes, each.gaps, look, method) for look, (method, each) in enumerate(own.items())]
-        said = ", ".join(f"{method} {each.gaps[-1]:.2g}" for method, each in own.items())
-        title = f"Gap by number of samples, η = {SYNTHETIC[name].formula}"
-        charts.append(Chart(title, f"At the most samples: {said or MISSING}.", [Panel(across, up, lines)]))
+    drawn = {
+        f"η = {SYNTHETIC[name].formula}{OF_GROUP}{method}": (each.sizes, each.gaps)
+        for (name, method), each in found.items()
+    }
     heads = [*map(_size_text, plan.sizes), "failed"]
+    charts = line_charts("Gap by number of samples", drawn, _sizes_axis(plan), up)
     return [OurTable("gaps", heads, rows, "function, method", 4)], charts, checks
 
 
-def _rates(plan: GapPlan, made: Made) -> Found:
-    found, checks = _gap_curves(plan, made)
+def _rates(plan: GapPlan, done: Done) -> Found:
+    found, checks = _gap_curves(plan, done)
     rows: dict[str, list[Number]] = {}
     single: dict[str, list[Number]] = {}
     for method in (each for each in plan.methods if each != "ECE"):
@@ -381,40 +379,34 @@ def _size_text(n: int) -> str:
     return f"10^{power}" if n == 10**power else f"{n:,}"
 
 
-def _bounds(plan: GapPlan, made: Made) -> Found:
-    drawn = _values_by_size(made)
-    means = {key: {n: float(np.mean(some)) for n, some in each.items()} for key, each in drawn.items()}
-    rows: dict[str, list[Number]] = {
-        f"{name}{OF_GROUP}{method}": [means.get((name, method), {}).get(n) for n in plan.sizes]
-        for name in plan.tables
-        for method in plan.methods
-    }
+def _bounds(plan: GapPlan, done: Done) -> Found:
+    means = {key: {n: fmean(some) for n, some in each.items()} for key, each in _values_by_size(done).items()}
+    rows = {OF_GROUP.join(key): means.get(key, {}) for key in product(plan.tables, plan.methods)}
+    cells = {(row, _size_text(n)): own.get(n) for row, own in rows.items() for n in plan.sizes}
     least = {
         name: min((means[name, method][max(means[name, method])], method) for method in plan.methods if method != "ECE")
         for name in plan.tables
         if all((name, method) in means for method in plan.methods)
     }
     checks = {"least": f"the least bound at the most samples is {_by_name({k: v[1] for k, v in least.items()})}"}
-    return [OurTable("bounds", [*map(_size_text, plan.sizes)], rows, "scores, method", 4)], [], checks
+    drawn = {row: (plan.sizes, [own.get(n) for n in plan.sizes]) for row, own in rows.items() if own}
+    charts = line_charts("Upper bound by number of samples", drawn, _sizes_axis(plan), "upper bound")
+    return [table_of("bounds", cells, corner="scores, method", digits=4)], charts, checks
 
 
-def _curves(plan: GapPlan, made: Made) -> Found:
-    from certcal.report.charts import Chart, Line, Panel, unit
+def _curves(plan: GapPlan, done: Done) -> Found:
+    from certcal.report.charts import unit
 
-    at, rows, charts = curve_places(), dict[str, list[Number]](), list[Chart]()
+    at, cells, charts = curve_places(), dict[Any, Number](), list[Any]()
     places = {"everywhere": at >= 0, "near 0 and 1": np.abs(at - 0.5) > 0.45}
-    for name in plan.functions:
-        eta, by_size = SYNTHETIC[name].eta(at), {n: result for function, n, result in made if function == name}
-        for method in ("NW", "TV"):
-            away = {n: np.abs(result[method] - eta) for n, result in by_size.items()}
-            for place, inside in places.items():
-                row: list[Number] = [float(away[n][inside].mean()) if n in away else None for n in plan.sizes]
-                rows[f"{name}, {place}{OF_GROUP}{method}"] = row
-        for n, result in by_size.items():
-            drawn = {"ideal": ("η", eta.tolist()), 0: ("NW", result["NW"]), 1: ("TV", result["TV"])}
-            lines = [Line(at.tolist(), y, look, label, markers=False) for look, (label, y) in drawn.items()]
-            title = f"Reconstruction of η = {SYNTHETIC[name].formula} from {n:,} samples"
-            charts.append(Chart(title, "", [Panel(unit("score"), unit("rate of outcome 1"), lines)]))
+    for (name, n), result in sorted(done, key=lambda each: plan.functions.index(each[0][0])):
+        eta = SYNTHETIC[name].eta(at)
+        for method, (place, inside) in product(("NW", "TV"), places.items()):
+            away = np.abs(result[method] - eta)[inside]
+            cells[f"{name}, {place}{OF_GROUP}{method}", _size_text(n)] = float(away.mean())
+        lines = {"η": (at.tolist(), eta.tolist()), **{method: (at.tolist(), result[method]) for method in ("NW", "TV")}}
+        title = f"Reconstruction of η = {SYNTHETIC[name].formula} from {n:,} samples"
+        charts += line_charts(title, lines, unit("score"), unit("rate of outcome 1"))
     heads = [*map(_size_text, plan.sizes)]
-    table = OurTable("distance from η", heads, rows, "function and place, curve", 4)
+    table = table_of("distance from η", cells, heads, "function and place, curve", 4)
     return [table], charts, {"table": "see the table"}

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from certcal._base.checks import InputError
 from certcal.lab.plans.jobs import Job
 from certcal.lab.plans.networks import certify_job, sample_job, train_job
-from certcal.lab.plans.outcome import Outcome
+from certcal.lab.plans.outcome import Done, Outcome
 from certcal.lab.plans.plan import Count, Floor, Level, PaperPlan, Positive, Radius, Share, Whole
 from certcal.smoothing import CertificateName
 
@@ -149,37 +149,37 @@ Settings = CertifiedPlan
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """A network of the plan: the row it competes in, the baseline it comes from, its noise, and who certifies it."""
+    """A network of the plan: the row it competes in, the baseline it comes from, and its noise."""
 
     row: str
     name: str
     baseline: BaselinePart
-    run: Any
-    """The job that samples its noise, or the folder of a run."""
-    job: Job
     kind: str
     """Of the certificates."""
+    run: Any
+    """The job that samples its noise, or the folder of a run."""
 
 
-def planned_models(plan: CertifiedPlan) -> list[PlannedModel]:
-    """All networks of a plan: every baseline, and after it what is fine-tuned from it."""
+def planned(plan: CertifiedPlan) -> list[tuple[PlannedModel, Job]]:
+    """All networks of a plan with their certificates: every baseline, and after it what is fine-tuned from it."""
     from certcal.lab.training import recipe
 
     network, checkpoints = plan.network.arguments, plan.given.get("checkpoints")
     settings = {**msgspec.to_builtins(plan.certify), "radii": plan.radii}
+    del settings["confidence"]
     kinds = [plan.certify.confidence] if isinstance(plan.certify.confidence, str) else plan.certify.confidence
 
-    def certified(row: str, title: str, baseline: BaselinePart, weights: Any) -> list[PlannedModel]:
+    def certified(row: str, title: str, baseline: BaselinePart, weights: Any) -> list[tuple[PlannedModel, Job]]:
         run: Any = baseline.run
         if weights is not None:
             drawn = msgspec.to_builtins(plan.sample)
             run = sample_job(title, plan.data.name, network, weights, sigma=baseline.sigma, **drawn)
         return [
-            PlannedModel(row, title, baseline, run, certify_job(title, run, **{**settings, "confidence": kind}), kind)
+            (PlannedModel(row, title, baseline, kind, run), certify_job(title, run, **settings, confidence=kind))
             for kind in kinds
         ]
 
-    found: list[PlannedModel] = []
+    found: list[tuple[PlannedModel, Job]] = []
     for baseline in plan.baselines:
         noise = {"sigma": baseline.sigma, "draws": baseline.draws}
         attacked = {"epsilon": baseline.epsilon, "attack_steps": baseline.attack_steps} if baseline.epsilon else {}
@@ -234,19 +234,13 @@ def grid_points(method: MethodPart, preset: str | None, scale: float = 1.0) -> l
     return [points[place] for place in chosen]
 
 
-def jobs(plan: CertifiedPlan) -> list[Job]:
-    """All jobs of a plan."""
-    return [model.job for model in planned_models(plan)]
-
-
-def outcome(plan: CertifiedPlan, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: CertifiedPlan, done: Done) -> Outcome:
     """The tables and charts of a plan's layout."""
     from certcal.lab.plans.certified_layouts import LAYOUTS, CertifiedNetwork
 
     networks = [
-        CertifiedNetwork(each.row, each.name, each.baseline, each.kind, result["at"], result)
-        for each in planned_models(plan)
-        if (result := found.get(each.job.fingerprint)) is not None
+        CertifiedNetwork(each.row, each.name, each.baseline, each.kind, each.run, result["at"], result)
+        for each, result in done
     ]
     if len({each.whole["data"] for each in networks}) > 1:
         raise InputError(f"{plan.name}: the runs are of different samples; sample all networks on the same ones")

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from certcal._base.text import capital, counted
-from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.certified import CertifiedPlan, PlannedModel
+from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome, line_charts
 from certcal.lab.plans.paired import paired_over_seeds
-from certcal.report.charts import MOST_SERIES, Chart, Heatmap, Mark, Panel, Points, Segments, covering, curves
-
-if TYPE_CHECKING:
-    from certcal.lab.plans.certified import BaselinePart, CertifiedPlan
+from certcal.report.charts import MOST_SERIES, Chart, Heatmap, Mark, Panel, Points, Segments, covering
 
 _SOLVERS = {"ADMM": "admm", "dECE": "dece", "Brier confidences": "brier-confidences", "exact": "exact"}
 # What is correlated by rank (Figure 19).
@@ -23,14 +21,9 @@ _RANKED = ("CA", "CBS", "ACCE", "ACR")
 
 
 @dataclass(frozen=True)
-class CertifiedNetwork:
+class CertifiedNetwork(PlannedModel):
     """A network with what is certified of it: a line per radius, None where nothing is."""
 
-    row: str
-    name: str
-    baseline: BaselinePart
-    kind: str
-    """Of the certificates."""
     at: Sequence[Mapping[str, Any] | None]
     whole: Mapping[str, Any]
 
@@ -168,12 +161,6 @@ def _by_noise(networks: Sequence[CertifiedNetwork]) -> dict[str, CertifiedNetwor
     return {f"σ = {each.baseline.sigma:g}{f', {each.kind}' if several else ''}": each for each in networks}
 
 
-def _lines(title: str, radii: Sequence[float], series: Mapping[str, Sequence[float | None]], y_label: str) -> Chart:
-    drawn = {name: [float("nan") if value is None else value for value in values] for name, values in series.items()}
-    said = f"{counted(len(drawn), 'line')} over {len(radii)} radii; a gap where nothing is certified."
-    return curves(title, radii, dict(list(drawn.items())[:MOST_SERIES]), y_label=y_label, description=said, guide=True)
-
-
 def _curves(key: str, title: str) -> Callable[[CertifiedPlan, Sequence[CertifiedNetwork]], Outcome]:
     """A layout: one number by radius, a line per noise level."""
 
@@ -191,27 +178,32 @@ def _curves(key: str, title: str) -> Callable[[CertifiedPlan, Sequence[Certified
                 low, high = values[first], values[there]
                 increases[name] = [100 * (high / low - 1) if low and high is not None else MISSING]
             tables.append(OurTable("increase", ["0 to 0.25"], increases, f"increase of the {title}, %", 0))
-        return Outcome(tables, [_lines(capital(title), plan.radii, series, title)] if series else [])
+        return Outcome(tables, _charts(capital(title), plan, series, title))
 
     return layout
 
 
+def _charts(title: str, plan: CertifiedPlan, series: Mapping[str, Sequence[float | None]], y: str) -> list[Chart]:
+    said = "By radius; a gap where nothing is certified."
+    return line_charts(title, {name: (plan.radii, values) for name, values in series.items()}, "radius", y, said)
+
+
 def solvers(plan: CertifiedPlan, networks: Sequence[CertifiedNetwork]) -> Outcome:
     """What each method finds of the largest calibration error, by radius and noise level (Figures 3 and 15)."""
-    rows, largest = dict[str, list[Number]](), dict[str, list[Number]]()
-    charts, every = list[Chart](), list[float]()
+    series, largest, every = dict[str, list[float | None]](), dict[str, list[Number]](), list[float]()
     for name, each in _by_noise(networks).items():
         keys = {title: key for title, key in _SOLVERS.items() if key == "exact" or key in plan.certify.solvers}
         found = {title: [each.value(k, key) for k in range(len(plan.radii))] for title, key in keys.items()}
-        rows |= {f"{name} | {title}": [_percent(value) for value in values] for title, values in found.items()}
-        charts.append(_lines(f"Calibration error, {name}", plan.radii, found, "calibration error"))
+        series |= {f"{name} | {title}": values for title, values in found.items()}
         both = zip(found.get("ADMM", ()), found.get("dECE", ()), strict=False)
         gaps = [one - other for one, other in both if one is not None and other is not None]
         every += gaps
         largest[name] = [max(gaps, default=MISSING), min(gaps, default=MISSING)]
     largest["any σ"] = [max(every, default=MISSING), min(every, default=MISSING)]
+    rows = {name: [_percent(value) for value in values] for name, values in series.items()}
     tables = [OurTable("table", [*plan.radii], rows, "σ, method")]
     tables.append(OurTable("ADMM over dECE", ["largest", "smallest"], largest, "σ", 3))
+    charts = _charts("Calibration error", plan, series, "calibration error")
     return Outcome(tables, charts, ["No method exceeds the exact value; the paper does not have it."])
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from msgspec import field
 
-from certcal.lab.plans.jobs import Job
-from certcal.lab.plans.outcome import Number, OurTable, Outcome
+from certcal.lab.plans.outcome import Done, Number, OurTable, Outcome, line_charts
 from certcal.lab.plans.plan import Count, Level, PaperPlan, Share, Whole
 
 
@@ -28,15 +26,9 @@ class FormulaPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 Settings = FormulaPlan
 
 
-def jobs(plan: FormulaPlan) -> list[Job]:
-    """Formulas need none."""
-    del plan
-    return []
-
-
-def outcome(plan: FormulaPlan, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: FormulaPlan, done: Done) -> Outcome:
     """The table and charts of a plan's layout."""
-    del found
+    del done
     layouts = {"trivial": _trivial, "radius": _radius, "weights": _weights, "constants": _constants}
     return layouts[plan.layout](plan)
 
@@ -56,7 +48,7 @@ def _trivial(plan: FormulaPlan) -> Outcome:
 def _radius(plan: FormulaPlan) -> Outcome:
     from scipy.special import ndtri
 
-    from certcal.report.charts import Axis, Chart, Line, Panel, covering, ticks
+    from certcal.report.charts import Axis, ticks
     from certcal.smoothing.robustness import vote_radii
 
     n = plan.draws[0]
@@ -69,17 +61,16 @@ def _radius(plan: FormulaPlan) -> Outcome:
     across = Axis(0.5, 1.0, ticks(0.5, 1), "p_A")
     up = Axis(1.0, 10**4, tuple((10.0**k, f"{10**k:,}") for k in range(5)), "slope of the radius / σ", log=True)
     reached = f"It rises to {radii[-1]:.2f}."
-    lines = [Line(x.tolist(), y.tolist(), markers=False) for x, y in ((p, radii), (inner, slope))]
-    charts = [
-        Chart("Certified radius by p_A", reached, [Panel(across, covering(radii, "certified radius / σ"), lines[:1])]),
-        Chart("Slope of the certified radius by p_A", "", [Panel(across, up, lines[1:])]),
-    ]
+    charts = line_charts(
+        "Certified radius by p_A", {"": (p.tolist(), radii.tolist())}, across, "certified radius / σ", reached
+    )
+    charts += line_charts("Slope of the certified radius by p_A", {"": (inner.tolist(), slope.tolist())}, across, up)
     return Outcome([OurTable("table", ["radius / σ"], rows, "p_A", 2)], charts)
 
 
 def _weights(plan: FormulaPlan) -> Outcome:
     from certcal.lab.training.acr import radius_weights
-    from certcal.report.charts import Axis, Chart, Line, Panel, covering, ticks
+    from certcal.report.charts import Axis, ticks
 
     n = plan.draws[0]
     votes = np.arange(n // 2, n + 1)
@@ -88,15 +79,9 @@ def _weights(plan: FormulaPlan) -> Outcome:
     rows: dict[str, list[Number]] = {
         f"{k} of {n}": [each[place] for each in weights] for place, k in enumerate(votes.tolist())
     }
-    lines = [
-        Line((votes / n).tolist(), each, look, name)
-        for look, (each, name) in enumerate(zip(weights, names, strict=True))
-    ]
-    panel = Panel(
-        Axis(0.5, 1.0, ticks(0.5, 1), "p_A"), covering([one for each in weights for one in each], "weight"), lines
-    )
-    chart = Chart("Sampling weight by p_A", "", [panel])
-    return Outcome([OurTable("table", names, rows, "votes", 2)], [chart])
+    lines = {floor: ((votes / n).tolist(), each) for floor, each in zip(names, weights, strict=True)}
+    chart = line_charts("Sampling weight by p_A", lines, Axis(0.5, 1.0, ticks(0.5, 1), "p_A"), "weight")
+    return Outcome([OurTable("table", names, rows, "votes", 2)], chart)
 
 
 def _constants(plan: FormulaPlan) -> Outcome:

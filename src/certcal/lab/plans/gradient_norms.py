@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,35 +29,24 @@ from certcal.models.protocol import Outputs
 Floats = NDArray[np.float64]
 
 SAMPLES, DRAWS, BINS = 500, 100, 10
-# Of the boxes: between which quantiles lines, boxes and medians are.
+# Of the boxes: ends of lines, ends of boxes, and medians.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _MOST = 10_000_000
 
 
-@dataclass(frozen=True)
-class NormBox:
-    """Gradient norms of the samples in one bin of p_A."""
+class NormBox(NamedTuple):
+    """Gradient norms of the samples in one bin of p_A, which holds its lower end; the last bin holds both."""
 
     low: float
     high: float
-    """Ends of the bin, of which it holds the lower one; the last bin holds both."""
-    count: int
-    """How many samples."""
+    samples: int
     quantiles: list[float] | None
-    """Of their norms, at 5, 25, 50, 75 and 95 per cent; None without samples."""
+    """At :data:`QUANTILES`; None without samples."""
 
 
 @dataclass(frozen=True, eq=False)
 class GradientNorms:
-    """Norms of the gradients that single samples give a method's loss: estimates, not guarantees.
-
-    Examples
-    --------
-    >>> p_a, norms = np.array([0.1, 0.5, 0.9, 1.0]), np.array([8.0, 3.0, 1.0, 3.0])
-    >>> found = GradientNorms(np.arange(4), p_a, norms)
-    >>> found.easy, found.hard, found.ratio
-    (2.0, 8.0, 0.25)
-    """
+    """Norms of the gradients that single samples give a method's loss: estimates, not guarantees."""
 
     index: NDArray[np.int64]
     """Which samples of the data, ascending."""
@@ -80,8 +70,7 @@ class GradientNorms:
     @property
     def ratio(self) -> float | None:
         """Mean norm of the easy samples over that of the hard ones; None without one of them, or if theirs is 0."""
-        easy, hard = self.easy, self.hard
-        return None if easy is None or not hard else easy / hard
+        return None if self.easy is None or not self.hard else self.easy / self.hard
 
     @property
     def bins(self) -> list[NormBox]:
@@ -118,44 +107,13 @@ def gradient_norms(
     """How strongly easy and hard samples pull at the weights of a network, by the loss of a training method.
 
     The norm of the gradient that a sample gives is a proxy of its weight in training (Sun et al. 2025, §4.3, Table 2).
-    For a random part of the data this estimates p_A, the share of noisy copies that get their true label, and takes
-    the ℓ2 norm of the gradient of the method's own loss of that one sample with respect to all trained weights. Noise,
-    adversary and whatever else the method does are those of a step of training, with the numbers of its last epoch.
+    Of at most ``samples`` random ones this estimates p_A from ``draws`` noisy copies (1 or 0 without noise), and takes
+    the gradient of the method's own loss of that one sample, with noise, adversary and numbers of the last epoch.
 
-    What is left out: the network is in evaluation mode, so that batch normalisation does not mix samples and nothing
-    is dropped out; augmentation; weight decay, which no sample causes; and how often a method that weighs its samples
-    draws each. All samples of the data can be chosen, also those that the method would discard.
-
-    What is random: which samples are taken (all, where there are no more), the draws for p_A, and the noise of the
-    loss, which is drawn once per sample. A sample near p_A = ½ may be taken for easy or hard by chance.
-
-    Parameters
-    ----------
-    network
-        The network, trained or on the way; it stays as it is.
-    inputs
-        Data, usually those it was trained on.
-    recipe
-        What it is trained with. The noise and σ are the recipe's.
-    samples
-        How many samples to take at most.
-    draws
-        Noisy copies of each for p_A. Without noise p_A is 1 where the network is right, else 0.
-    seed
-        Of everything random.
-    outputs
-        What the network returns, ``"logits"`` or ``"probabilities"``; needed unless it has an attribute ``outputs``.
-    device
-        Where to compute; see :func:`certcal.models.devices.resolve`.
-
-    Examples
-    --------
-    >>> from certcal.models.networks import MLP
-    >>> from certcal.lab.training import recipe
-    >>> data = Inputs.from_arrays([[0.0, 1.0], [1.0, 0.0]] * 8, [1, 0] * 8)
-    >>> found = gradient_norms(MLP(2, (8,), classes=2), data, recipe("gaussian", sigma=0.5), samples=10)
-    >>> found.norms.shape
-    (10,)
+    Left out are augmentation, weight decay, dropout, and how often a method that weighs its samples draws each; the
+    network is in evaluation mode, so that batch normalisation mixes no samples. Also samples that the method would
+    discard can be chosen. The noise of the loss is drawn once per sample, so that near p_A = ½ one may be taken for
+    easy or hard by chance.
     """
     remedy = f"pass a whole number from 1 to {_MOST}"
     samples, draws = (

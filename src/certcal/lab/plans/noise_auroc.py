@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from msgspec import Meta, Struct, field
 from certcal._base.checks import InputError
 from certcal.lab.plans.jobs import Job, JobContext, Passes
 from certcal.lab.plans.networks import facts_of
-from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.outcome import MISSING, Done, Outcome, line_charts, table_of
 from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Level, PaperPlan, Whole
 
 PLAIN, AWARE = "cross entropy", "perturbed loss"
@@ -51,28 +52,24 @@ class NoisePlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True
 Settings = NoisePlan
 
 
-def planned(plan: NoisePlan) -> Iterator[tuple[str, float | None, Job]]:
-    """Task, bandwidth that the network is trained for, and job."""
-    how = {"network": plan.network, "recipe": {**plan.recipe, "epochs": plan.epochs}, "draws": plan.draws}
-    for task in plan.tasks:
-        own = {"data": task.data, "positive": task.positive, "train": task.train, "test": task.test}
-        shape, seen = facts_of(task.data).shape, plan.epochs * task.train
-        passes = Passes({"name": plan.network}, shape, 2, forward=task.test, backward=seen)
-        for seed in range(plan.repetitions):
-            for noise in (None, *plan.bandwidths):
-                looked_at = plan.bandwidths if noise is None else [noise]
-                arguments = {**own, **how, "noise": noise, "bandwidths": looked_at, "seed": seed}
-                told = f"{task.name}, {PLAIN if noise is None else f'{AWARE} {noise:g}'}, {seed}"
-                yield task.name, noise, Job("noise_auroc.train", told, arguments, passes=passes)
-
-
-def jobs(plan: NoisePlan) -> list[Job]:
-    """A network for each task, repetition and loss."""
+def planned(plan: NoisePlan) -> list[tuple[Any, Job]]:
+    """A network for each task, repetition and loss, by task and by the bandwidth that it is trained for."""
     from certcal.lab.training import recipe
 
     given: dict[str, Any] = {**plan.recipe, "epochs": plan.epochs}
     recipe("standard", **given)  # what is wrong with it is said before any job
-    return [job for _, _, job in planned(plan)]
+    found: list[tuple[Any, Job]] = []
+    for task in plan.tasks:
+        own = {"data": task.data, "positive": task.positive, "train": task.train, "test": task.test}
+        own |= {"network": plan.network, "recipe": given, "draws": plan.draws}
+        shape, seen = facts_of(task.data).shape, plan.epochs * task.train
+        passes = Passes({"name": plan.network}, shape, 2, forward=task.test, backward=seen)
+        for seed in range(plan.repetitions):
+            for noise in (None, *plan.bandwidths):
+                arguments = {**own, "noise": noise, "bandwidths": [noise] if noise else plan.bandwidths, "seed": seed}
+                told = f"{task.name}, {f'{AWARE} {noise:g}' if noise else PLAIN}, {seed}"
+                found.append(((task.name, noise), Job("noise_auroc.train", told, arguments, passes=passes)))
+    return found
 
 
 def train(
@@ -119,25 +116,22 @@ def train(
     return {"0": float(auroc(scores, y[held])), **{f"{h:g}": float(np.mean(each)) for h, each in noisy.items()}}
 
 
-def outcome(plan: NoisePlan, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: NoisePlan, done: Done) -> Outcome:
     """AUROC by bandwidth for each task and loss, and what the chosen one costs."""
-    drawn: dict[tuple[str, str, str], list[float]] = {}
-    for task, noise, job in planned(plan):
-        for h, value in found.get(job.fingerprint, {}).items():
+    drawn: dict[tuple[str, float], list[float]] = {}
+    for (task, noise), result in done:
+        for h, value in result.items():
             if noise is None or h != "0":
-                drawn.setdefault((task, PLAIN if noise is None else AWARE, h), []).append(value)
-    heads = ["0", *(f"{h:g}" for h in plan.bandwidths)]
-    means = {key: float(np.mean(values)) for key, values in drawn.items()}
-    rows: dict[str, list[Number]] = {
-        f"{task.name}{OF_GROUP}{loss}": [means.get((task.name, loss, h)) for h in heads]
-        for task in plan.tasks
-        for loss in (PLAIN, AWARE)
-    }
+                drawn.setdefault((f"{task}{OF_GROUP}{AWARE if noise else PLAIN}", float(h)), []).append(value)
+    means = {place: fmean(values) for place, values in sorted(drawn.items())}
+    heads = [float(f"{h:g}") for h in (0, *plan.bandwidths)]
+    table = table_of("AUROC", means, heads, "task, loss; by bandwidth", 4)
     falls = [
-        f"{means[task.name, PLAIN, '0'] - means[task.name, loss, f'{plan.chosen:g}']:+.4f} ({task.name}, {loss})"
-        for task in plan.tasks
-        for loss in (PLAIN, AWARE)
-        if (task.name, PLAIN, "0") in means and (task.name, loss, f"{plan.chosen:g}") in means
+        f"{before - after:+.4f} ({', '.join(row.split(OF_GROUP))})"
+        for row in table.rows
+        if (after := means.get((row, float(f"{plan.chosen:g}")))) is not None
+        and (before := means.get((row.replace(AWARE, PLAIN), 0.0))) is not None
     ]
     note = f"AUROC of cross entropy without noise minus that with h = {plan.chosen:g}: {', '.join(falls) or MISSING}."
-    return Outcome([OurTable("AUROC", heads, rows, "task, loss; by bandwidth", 4)], [], [note])
+    rows = {row: (heads, values) for row, values in table.rows.items()}
+    return Outcome([table], line_charts("AUROC", rows, "bandwidth", "AUROC", low=None), [note])

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple, TypeAlias
+from math import nan
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from certcal._base.told import Told
 from certcal.lab.plans.plan import OF_GROUP, PublishedTable
 
+if TYPE_CHECKING:
+    from certcal.report.charts import Axis, Chart
+
 Number: TypeAlias = "float | str | None"
+# The results of jobs that are done, each with what the plan calls it.
+Done: TypeAlias = "Sequence[tuple[Any, Any]]"
 MISSING = "–"
 
 
@@ -26,6 +32,58 @@ class OurTable(Told):
     """What the rows are."""
     digits: int | Sequence[int] = 2
     """Decimals of all columns, or of each."""
+
+
+def table_of(
+    name: str,
+    cells: Mapping[Any, Number],
+    columns: Sequence[str | float] = (),
+    corner: str = "",
+    digits: int = 2,
+) -> OurTable:
+    """A table of cells by (row, column), in the order in which rows and, unless they are given, columns come.
+
+    Examples
+    --------
+    >>> table_of("table", {("a", 1.0): 3.0, ("b", 2.0): 4.0}).rows
+    {'a': [3.0, '–'], 'b': ['–', 4.0]}
+    """
+    heads = columns or list(dict.fromkeys(column for _, column in cells))
+    rows = {row: [cells.get((row, each), MISSING) for each in heads] for row, _ in cells}
+    return OurTable(name, heads, rows, corner, digits)
+
+
+def line_charts(
+    title: str,
+    rows: Mapping[str, tuple[Sequence[float], Sequence[Number]]],
+    x: str | Axis,
+    y: str | Axis,
+    said: str = "",
+    low: float | None = 0.0,
+) -> list[Chart]:
+    """A chart per group of rows, with a line through the places and numbers of each; a gap where there is no number.
+
+    Axes are given, or named and cover what is drawn; that of the numbers begins at ``low``, or at the least.
+    """
+    from certcal.report.charts import MOST_MARKED, MOST_SERIES, Chart, Line, Panel, covering
+
+    groups: dict[str, dict[str, tuple[Sequence[float], list[float]]]] = {}
+    for row, (places, values) in rows.items():
+        group, _, name = row.rpartition(OF_GROUP)
+        drawn = [float(value) if isinstance(value, float | int) else nan for value in values]
+        groups.setdefault(group, {})[name] = places, drawn
+    charts: list[Chart] = []
+    for group, own in groups.items():
+        every = [
+            Line(places, values, number % MOST_SERIES, name, markers=few, guide=few)
+            for number, (name, (places, values)) in enumerate(own.items())
+            for few in [len(places) <= MOST_MARKED]
+        ]
+        across = covering([place for line in every for place in line.x], x, low=None) if isinstance(x, str) else x
+        up = covering([value for line in every for value in line.y], y, low=low) if isinstance(y, str) else y
+        for lines in (every[start : start + MOST_SERIES] for start in range(0, len(every), MOST_SERIES)):
+            charts.append(Chart(f"{title}, {group}" if group else title, said, [Panel(across, up, lines)]))
+    return charts
 
 
 @dataclass(frozen=True)
@@ -144,10 +202,19 @@ class ComparedTable(Told):
             return ours, ours
         return _digits(self.paper.digits, self.paper.columns, column), ours
 
+    def compared(self, row: str | None = None) -> list[ComparedCell]:
+        """Cells, of one row or of all, in which two numbers or two words of one experiment stand beside each other."""
+        return [
+            cell
+            for cell in self.cells()
+            if row in (None, cell.row)
+            and (cell.difference is not None or (self.as_printed and _is_word(cell.paper) and _is_word(cell.ours)))
+        ]
+
     def agrees(self, cell: ComparedCell) -> bool:
-        """Whether what came out, rounded to the printed decimals, is what is printed."""
+        """Whether what came out, rounded to the printed decimals, is what is printed; or the same word."""
         unit = 10.0 ** -self.digits_of(cell.column)[0]
-        return cell.difference is not None and abs(cell.difference) <= 0.501 * unit
+        return cell.paper == cell.ours if cell.difference is None else abs(cell.difference) <= 0.501 * unit
 
     def text(self, row: str, column: str) -> str:
         """A cell as the page shows it: paper / ours / difference, or ours alone where nothing was published."""
@@ -156,7 +223,9 @@ class ComparedTable(Told):
             return number_text(found.ours, digits)
         parts = [number_text(found.paper, printed), number_text(found.ours, digits)]
         if found.difference is not None:
-            parts.append(signed_text(found.difference, digits))
+            # Half a unit, which rounds to either side, is not shown as a whole one.
+            same = digits == printed and self.agrees(found)
+            parts[1:] = [parts[0] if same else parts[1], signed_text(0.0 if same else found.difference, digits)]
         return " / ".join(parts)
 
     def groups(self) -> dict[str, list[str]]:
@@ -198,13 +267,16 @@ class ComparedTable(Told):
 
     def _agreement(self) -> list[str]:
         """How many printed rows come out to the last printed digit."""
-        rows = [[self.cell(row, column) for column in self.columns()] for row in self.rows()]
-        compared = [[cell for cell in row if cell.difference is not None] for row in rows]
+        compared = [self.compared(row) for row in self.rows()]
         wrong = [sum(not self.agrees(cell) for cell in row) for row in compared if row]
         if len(wrong) < 2:
             return []
         almost = f", and {wrong.count(1)} more but for one number" if 1 in wrong else ""
         return [f"{wrong.count(0)} of {len(wrong)} rows come out to the last printed digit{almost}."]
+
+
+def _is_word(value: Number) -> bool:
+    return isinstance(value, str) and value != MISSING
 
 
 def _cell(columns: Sequence[Any], rows: Mapping[str, Sequence[Any]], row: str, column: str) -> Number:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -17,10 +18,8 @@ from certcal._base.checks import InputError
 from certcal.lab.plans.certified import DataPart, NetworkPart, SamplePart
 from certcal.lab.plans.jobs import Job, JobContext
 from certcal.lab.plans.networks import open_sampled, sample_job, train_job, votes_job
-from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.outcome import MISSING, Done, Number, OurTable, Outcome, line_charts
 from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Level, PaperPlan, Positive, Radius, Share, Whole
-
-Curve: TypeAlias = tuple[Sequence[float], Sequence[float]]
 
 ACR = "ACR"
 # Of a curve from p = 0 to 1, which runs have and logs, which do not say who got the other votes, have not.
@@ -122,7 +121,7 @@ class PlannedNetwork:
     recipe: Any = None
 
 
-def planned_networks(plan: RobustnessPlan) -> Iterator[PlannedNetwork]:
+def _networks(plan: RobustnessPlan) -> Iterator[PlannedNetwork]:
     """All networks of a plan, by row; of logs those that are in the folder of logs."""
     asked = {"alpha": plan.alpha, "radii": plan.radii, "at": plan.at, "budgets": [list(each) for each in plan.budgets]}
     for row in plan.rows:
@@ -186,38 +185,29 @@ def find_log(folder: Path, patterns: Sequence[str], sigma: float) -> str | None:
     return next((place for place in places if (folder / place).is_file()), None)
 
 
-def jobs(plan: RobustnessPlan) -> list[Job]:
-    """All jobs of a plan."""
-    networks = list(planned_networks(plan))
+def planned(plan: RobustnessPlan) -> list[tuple[Any, Job]]:
+    """All jobs of a plan, by what they are ("measured", "gradients", "trained", "order") and the network or order."""
+    networks = list(_networks(plan))
     if not networks:
         what = "no log of its rows is in that folder" if "logs" in plan.given else "its rows are in logs only"
         needed = "; ".join(plan.needs.values())
         raise InputError(f"{plan.name}: {what}", argument="logs", remedy=f"bring {needed}" if needed else None)
-    found = [each.measured for each in networks]
-    if plan.layout == "orders":
-        found += [job for _, job in _order_jobs(plan, networks)]
-    if plan.layout in ("gradients", "gradients by p_A"):
-        found += [_gradient_job(plan, each) for each in networks]
-    return found
-
-
-def _order_jobs(plan: RobustnessPlan, networks: Sequence[PlannedNetwork]) -> Iterator[tuple[str, Job]]:
+    found: list[tuple[Any, Job]] = [(("measured", each), each.measured) for each in networks]
     at = {(each.row, each.sigma): each for each in reversed(networks)}
-    for sigma, better, worse in plan.orders:
-        pair = [at.get((name, sigma)) for name in (better, worse)]
-        if None not in pair:
-            both = [each for each in pair if each is not None]
-            told = f"{sigma}{OF_GROUP}{better} over {worse}"
-            arguments = {"sources": [each.source for each in both], "sigma": sigma, "alpha": plan.alpha}
-            yield told, Job("robustness.order", told, arguments, tuple(each.measured for each in both))
-
-
-def _gradient_job(plan: RobustnessPlan, network: PlannedNetwork) -> Job:
-    if network.trained is None:
-        raise InputError(f"{plan.name}: gradients need networks, and a log has none; leave the logs out")
-    arguments = {"data": plan.data.name, "limit": plan.data.train, "recipe": network.recipe.to_dict()}
-    arguments |= {"model": network.trained.fingerprint, "samples": plan.gradients}
-    return Job("robustness.gradients", f"gradients of {network.measured.name}", arguments, (network.trained,))
+    for sigma, *names in plan.orders if plan.layout == "orders" else ():
+        pair = [at[name, sigma] for name in names if (name, sigma) in at]
+        if len(pair) == 2:
+            told = f"{sigma}{OF_GROUP}{' over '.join(names)}"
+            arguments = {"sources": [each.source for each in pair], "sigma": sigma, "alpha": plan.alpha}
+            found.append((("order", told), Job("robustness.order", told, arguments, tuple(p.measured for p in pair))))
+    for each in networks if plan.layout in ("gradients", "gradients by p_A") else ():
+        if each.trained is None:
+            raise InputError(f"{plan.name}: gradients need networks, and a log has none; leave the logs out")
+        arguments = {"data": plan.data.name, "limit": plan.data.train, "recipe": each.recipe.to_dict()}
+        arguments |= {"model": each.trained.fingerprint, "samples": plan.gradients}
+        told = f"gradients of {each.measured.name}"
+        found.append((("gradients", each), Job("robustness.gradients", told, arguments, (each.trained,))))
+    return [*found, *((("trained", each), each.trained) for each in networks if each.trained is not None)]
 
 
 def _open_votes(context: JobContext, source: Mapping[str, Any], sigma: float, alpha: float) -> tuple[Any, Any, Any]:
@@ -303,28 +293,29 @@ def gradients(
         "easy": found.easy,
         "hard": found.hard,
         "ratio": found.ratio,
-        "bins": {name: [[*astuple(box)] for box in each.bins] for name, each in ways.items()},
+        "bins": {name: each.bins for name, each in ways.items()},
     }
 
 
-def outcome(plan: RobustnessPlan, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: RobustnessPlan, done: Done) -> Outcome:
     """The tables and charts of a plan's layout."""
-    networks = list(planned_networks(plan))
+    found: dict[str, list[tuple[Any, Any]]] = {}
+    for (what, which), result in done:
+        found.setdefault(what, []).append((which, result))
     several: dict[str, list[Any]] = {}
-    for each in networks:
-        if each.measured.fingerprint in found:
-            several.setdefault(_label(plan, each), []).append(found[each.measured.fingerprint])
+    for network, result in found.get("measured", ()):
+        several.setdefault(_label(plan, network), []).append(result)
     layouts = {
         "accuracy": lambda: _accuracy(plan, several),
         "spread": lambda: _spread(plan, several),
-        "curves": lambda: Outcome([], _charts("Certified accuracy", "radius", _accuracy_curves(plan, several))),
+        "curves": lambda: Outcome([], _accuracy_charts(plan, several)),
         "distribution": lambda: _distribution(plan, several),
-        "from curve": lambda: _from_curve(plan, networks, found),
+        "from curve": lambda: _from_curve(plan, found.get("measured", ())),
         "budgets": lambda: _other_budgets(plan, several),
-        "orders": lambda: _orders(plan, networks, found),
-        "gradients": lambda: _gradients(plan, networks, found),
-        "gradients by p_A": lambda: _gradients_by_p_a(plan, networks, found),
-        "kept": lambda: _kept_outcome(plan, networks, found),
+        "orders": lambda: _orders(plan, found.get("order", ())),
+        "gradients": lambda: _gradients(plan, found.get("gradients", ()), several),
+        "gradients by p_A": lambda: _gradients_by_p_a(plan, found.get("gradients", ())),
+        "kept": lambda: _kept_outcome(plan, found.get("trained", ())),
         "recovered": lambda: _recovered_advance(plan, several),
     }
     return layouts[plan.layout]()
@@ -345,147 +336,130 @@ def _columns(plan: RobustnessPlan) -> list[str]:
     return [ACR, *(f"{radius:.2f}" if any(4 * r % 2 for r in plan.radii) else f"{radius:.1f}" for radius in plan.radii)]
 
 
-def _values(result: Mapping[str, Any]) -> list[float]:
-    return [result["average"], *(100 * value for value in result["accuracy"])]
+def _values(results: Sequence[Mapping[str, Any]]) -> list[tuple[float, ...]]:
+    """Average radius and certified accuracies in per cent: of each column the values of all seeds."""
+    lines = [[result["average"], *(100 * value for value in result["accuracy"])] for result in results]
+    return list(zip(*lines, strict=True))
 
 
 def _accuracy(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
-    rows = {name: [fmean(v) for v in zip(*map(_values, own), strict=True)] for name, own in several.items()}
+    rows = {name: [fmean(column) for column in _values(own)] for name, own in several.items()}
     counts = sorted({each["samples"] for own in several.values() for each in own})
     notes = [f"Certified on {' or '.join(f'{count:,}' for count in counts)} inputs."] if counts else []
-    charts = _charts("Certified accuracy", "radius", _accuracy_curves(plan, several))
-    return Outcome([_table(plan, _columns(plan), rows, [3, *[1] * len(plan.radii)])], charts, notes)
+    table = _table(plan, _columns(plan), rows, [3, *[1] * len(plan.radii)])
+    return Outcome([table], _accuracy_charts(plan, several), notes)
 
 
 def _spread(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
     rows: dict[str, list[Number]] = {}
     for name, own in several.items():
-        columns = list(zip(*map(_values, own), strict=True))
-        sigma = name.partition(OF_GROUP)[0]
+        columns, sigma = _values(own), name.partition(OF_GROUP)[0]
         rows[f"{sigma}{OF_GROUP}mean"] = [fmean(each) for each in columns]
         rows[f"{sigma}{OF_GROUP}standard deviation"] = [stdev(each) if len(each) > 1 else MISSING for each in columns]
     return Outcome([_table(plan, _columns(plan), rows, [4, *[2] * len(plan.radii)])])
 
 
-def _percents(shares: Sequence[float]) -> list[float]:
-    return [100 * share for share in shares]
+def _shares(title: str, curves: Mapping[str, Any], x: str) -> list[Any]:
+    from certcal.report.charts import percent
+
+    told = {f"σ = {name}" if OF_GROUP in name else name: curve for name, curve in curves.items()}
+    return line_charts(title, told, x, percent("share of inputs"))
 
 
-def _accuracy_curves(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> dict[str, Curve]:
-    return {name: (plan.radii, _percents(own[0]["accuracy"])) for name, own in several.items()}
+def _accuracy_charts(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> list[Any]:
+    curves = {name: (plan.radii, own[0]["accuracy"]) for name, own in several.items()}
+    return _shares("Certified accuracy", curves, "radius")
 
 
 def _distribution(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
     rows = {name: [fmean(v) for v in zip(*(r["survival"] for r in own), strict=True)] for name, own in several.items()}
-    first = {name: own[0]["curve"] for name, own in several.items()}
-    shown = _charts("P(p_A ≥ p)", "p", {name: (each["p"], _percents(each["share"])) for name, each in first.items()})
-    return Outcome([_table(plan, [f"{p:g}" for p in plan.at], rows)] if plan.at else [], shown)
+    curves = {name: (own[0]["curve"]["p"], own[0]["curve"]["share"]) for name, own in several.items()}
+    tables = [_table(plan, [f"{p:g}" for p in plan.at], rows)] if plan.at else []
+    return Outcome(tables, _shares("P(p_A ≥ p)", curves, "p"))
 
 
 def _other_budgets(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
     rows: dict[str, list[Number]] = {}
     charts: list[Any] = []
     for place, (n, alpha) in enumerate(plan.budgets):
-        for name, own in several.items():
-            found = own[0]["budgets"][place]
-            for radius, p, accuracy in zip(plan.radii, found["p"], found["accuracy"], strict=True):
+        found = {name: own[0]["budgets"][place] for name, own in several.items()}
+        for name, own in found.items():
+            for radius, p, accuracy in zip(plan.radii, own["p"], own["accuracy"], strict=True):
                 rows[f"{name}, R = {radius:g}"] = [p if p <= 1 else MISSING, accuracy]
-        title = f"Certified accuracy with {n:,} noise samples at level {alpha:g}"
-        curves = {name: own[0]["budgets"][place]["accuracy"] for name, own in several.items()}
-        charts += _charts(title, "radius", {name: (plan.radii, _percents(each)) for name, each in curves.items()})
+        curves = {name: (plan.radii, own["accuracy"]) for name, own in found.items()}
+        charts += _shares(f"Certified accuracy with {n:,} noise samples at level {alpha:g}", curves, "radius")
     return Outcome([_table(plan, ["p_A needed", "certified accuracy"], rows)], charts)
 
 
-def _from_curve(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
+def _from_curve(plan: RobustnessPlan, measured: Done) -> Outcome:
     """P(p_A >= p) from certified accuracy at the radii alone, as far as that goes, and from the votes."""
     from certcal.smoothing.robustness import from_curve
 
     rows: dict[str, list[Number]] = {}
-    for each in networks:
-        if (result := found.get(each.measured.fingerprint)) is not None:
-            draws = plan.draws if "log" in each.source else plan.sample.n
-            points = from_curve(plan.radii, result["accuracy"], sigma=each.sigma, n=draws, alpha=plan.alpha)
-            low, high = points.survival(plan.at)
-            told = zip(low, high, result["survival"], strict=True)
-            rows[_label(plan, each)] = [f"{a:.3f} to {b:.3f}; {votes:.3f}" for a, b, votes in told]
+    for each, result in measured:
+        draws = plan.draws if "log" in each.source else plan.sample.n
+        points = from_curve(plan.radii, result["accuracy"], sigma=each.sigma, n=draws, alpha=plan.alpha)
+        told = zip(*points.survival(plan.at), result["survival"], strict=True)
+        rows[_label(plan, each)] = [f"{a:.3f} to {b:.3f}; {votes:.3f}" for a, b, votes in told]
     note = "From certified accuracy at the radii, lowest to highest that it allows; and from the votes."
     return Outcome([_table(plan, [f"{p:g}" for p in plan.at], rows)], [], [note])
 
 
-def _orders(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
+def _orders(plan: RobustnessPlan, orders: Done) -> Outcome:
     words = {"first": "holds", "unclear": "open where radii are rounded", "equal": "the same", "second": "the other"}
     rows: dict[str, list[Number]] = {}
-    for name, job in _order_jobs(plan, networks):
-        if job.fingerprint in found:
-            result = found[job.fingerprint]
-            lost = result["lost"]
-            where = f"below at p from {lost[0][0]:.4g} to {lost[-1][1]:.4g}" if lost else ""
-            rows[name] = [words.get(result["verdict"], where)]
+    for name, result in orders:
+        lost = result["lost"]
+        where = f"below at p from {lost[0][0]:.4g} to {lost[-1][1]:.4g}" if lost else ""
+        rows[name] = [words.get(result["verdict"], where)]
     holds = sum(row[0] == words["first"] for row in rows.values())
-    return Outcome(
-        [_table(plan, ["at every p_A ≥ 0.5"], rows)], [], [f"{holds} of {len(rows)} orders hold at every p_A."]
-    )
+    note = f"{holds} of {len(rows)} orders hold at every p_A."
+    return Outcome([_table(plan, ["at every p_A ≥ 0.5"], rows)], [], [note])
 
 
-def _gradients(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
-    rows: dict[str, list[Number]] = {}
-    for each in networks:
-        result, measured = found.get(_gradient_job(plan, each).fingerprint), found.get(each.measured.fingerprint)
-        if result and measured:
-            rows[_label(plan, each)] = [measured["average"], *(result[name] for name in ("easy", "hard", "ratio"))]
+def _gradients(plan: RobustnessPlan, gradients: Done, several: Mapping[str, Sequence[Any]]) -> Outcome:
+    labels = [(_label(plan, each), result) for each, result in gradients]
+    rows = {
+        label: [several[label][0]["average"], *(result[name] for name in ("easy", "hard", "ratio"))]
+        for label, result in labels
+        if label in several
+    }
     return Outcome([_table(plan, [ACR, "easy", "hard", "easy / hard"], rows, 2)])
 
 
-def _gradients_by_p_a(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
-    """Figure 5: median norm by tenths of p_A, before and after the noise is attacked."""
+def _gradients_by_p_a(plan: RobustnessPlan, gradients: Done) -> Outcome:
+    """Figure 5: distribution of the norms by tenths of p_A, before and after the noise is attacked."""
+    from certcal.report.charts import Boxes, Chart, Panel, covering, named_axis
+
     tables: list[OurTable] = []
-    for each in networks:
-        bins = found.get(_gradient_job(plan, each).fingerprint, {}).get("bins", {})
+    charts: list[Any] = []
+    for each, result in gradients:
         rows: dict[str, list[Number]] = {}
-        for name, boxes in bins.items():
-            for low, high, count, quantiles in boxes:
-                quartiles: list[Number] = list(quantiles[1:4]) if quantiles else [MISSING] * 3
-                rows[f"{name}{OF_GROUP}p_A {low:g} to {high:g}"] = [count, *quartiles]
+        for name, boxes in result["bins"].items():
+            bins = [f"{low:g} to {high:g}" for low, high, *_ in boxes]
+            for place, (_, _, count, quantiles) in zip(bins, boxes, strict=True):
+                rows[f"{name}{OF_GROUP}p_A {place}"] = [count, *(quantiles[1:4] if quantiles else [MISSING] * 3)]
+            drawn = [[quantiles[k] if quantiles else nan for *_, quantiles in boxes] for k in range(5)]
+            up = covering([value for line in drawn for value in line], "gradient norm")
+            panel = Panel(named_axis(bins, "p_A"), up, [Boxes(*drawn)])
+            charts.append(Chart(f"Gradient norm by p_A, {name}", "", [panel]))
         tables.append(OurTable(_label(plan, each), ["inputs", "25 %", "median", "75 %"], rows, "noise, p_A", 3))
-    return Outcome(tables)
+    return Outcome(tables, charts)
 
 
-def _kept_outcome(plan: RobustnessPlan, networks: Sequence[PlannedNetwork], found: Mapping[str, Any]) -> Outcome:
-    rows: dict[str, list[Number]] = {}
-    for each in networks:
-        kept = None if each.trained is None else found.get(each.trained.fingerprint, {}).get("kept")
-        rows[str(each.sigma)] = [MISSING if kept is None else 100 * kept]
+def _kept_outcome(plan: RobustnessPlan, trained: Done) -> Outcome:
+    shares = {str(each.sigma): result.get("kept") for each, result in trained}
+    rows = {name: [MISSING if kept is None else 100 * kept] for name, kept in shares.items()}
     return Outcome([_table(plan, ["kept"], rows, 0)])
 
 
 def _recovered_advance(plan: RobustnessPlan, several: Mapping[str, Sequence[Any]]) -> Outcome:
     """How much of the best average certified radius' advance over the first row's the last row has."""
     rows: dict[str, list[Number]] = {}
+    first, last = (plan.rows[place].name for place in (0, -1))
     for sigma in plan.sigmas:
-        at = {
-            name.partition(OF_GROUP)[2]: own[0]["average"]
-            for name, own in several.items()
-            if name.startswith(f"{sigma}{OF_GROUP}")
-        }
-        first, last = (at.get(plan.rows[place].name) for place in (0, -1))
-        others = [value for name, value in at.items() if name != plan.rows[-1].name]
-        gap = max(others, default=0.0) - (first or 0.0)
-        rows[str(sigma)] = [MISSING if first is None or last is None or gap <= 0 else 100 * (last - first) / gap]
+        labels = {each.name: f"{sigma}{OF_GROUP}{each.name}" for each in plan.rows}
+        at = {name: several[label][0]["average"] for name, label in labels.items() if label in several}
+        gap = max((value for name, value in at.items() if name != last), default=0.0) - at.get(first, 0.0)
+        rows[str(sigma)] = [100 * (at[last] - at[first]) / gap if {first, last} <= at.keys() and gap > 0 else MISSING]
     return Outcome([_table(plan, ["recovered"], rows, 1)])
-
-
-def _charts(title: str, across: str, curves: Mapping[str, Curve]) -> list[Any]:
-    """One chart per noise level, or one of all rows."""
-    from certcal.report.charts import Axis, Chart, Line, Panel, ticks
-
-    groups: dict[str, list[tuple[str, Curve]]] = {}
-    for name, curve in curves.items():
-        sigma, _, row = name.rpartition(OF_GROUP)
-        groups.setdefault(sigma, []).append((row, curve))
-    made: list[Any] = []
-    for sigma, rows in groups.items():
-        low, high = min(x[0] for _, (x, _) in rows), max(x[-1] for _, (x, _) in rows)
-        lines = [Line(x, y, look, name, markers=False) for look, (name, (x, y)) in enumerate(rows)]
-        panel = Panel(Axis(low, high, ticks(low, high), across), Axis(0.0, 100.0, ticks(0, 100), "%"), lines)
-        made.append(Chart(f"{title}, σ = {sigma}" if sigma else title, "", [panel]))
-    return made

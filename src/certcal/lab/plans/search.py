@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from random import Random
 from statistics import median
 from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
 from certcal._base.checks import InputError
-from certcal.lab.plans.certified import CertifiedPlan, planned_models
+from certcal.lab.plans import certified
+from certcal.lab.plans.certified import CertifiedPlan
 from certcal.lab.plans.jobs import Job, JobContext
 from certcal.lab.plans.networks import jobs_among, named, open_sampled
-from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
-from certcal.lab.plans.plan import Count, Floor, Radius, Whole
+from certcal.lab.plans.outcome import Done, Number, OurTable, Outcome, line_charts, table_of
+from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Radius, Whole
 
 _BATCH = 16  # trials of ADMM that advance together
 _KEPT = 300  # steps of a convergence that are kept
@@ -56,38 +58,29 @@ class SearchPlan(CertifiedPlan, frozen=True, forbid_unknown_fields=True, kw_only
 Settings = SearchPlan
 
 
-def _jobs(plan: SearchPlan) -> list[tuple[str, float, Job]]:
-    """Noise level, radius and job of every search."""
-    found: list[tuple[str, float, Job]] = []
-    for model in planned_models(plan):
-        sigma, given = f"σ = {model.baseline.sigma:g}", {"run": named(model.run), "kind": model.kind}
-        given |= {"alpha": plan.certify.alpha, "accounting": plan.certify.accounting, "bins": plan.certify.bins}
-        given["most"] = plan.certify.most
-        needs = jobs_among(model.run)
-        if plan.radius is not None:
-            arguments = {**given, "radius": plan.radius, "steps": plan.certify.steps}
-            found.append((sigma, plan.radius, Job("search.converge", f"ADMM {model.name}", arguments, needs)))
-        elif plan.search is not None:
-            for radius in plan.radii:
-                arguments = {**given, "radius": radius, "steps": plan.search.steps, "seed": plan.search.seed}
-                arguments |= {"admm": _plain(plan.search.admm), "dece": _plain(plan.search.dece)}
-                found.append(
-                    (sigma, radius, Job("search.search", f"search {model.name} R {radius:g}", arguments, needs))
-                )
-    return found
-
-
-def _plain(trials: TrialsPart) -> dict[str, Any]:
-    between = {name: list(ends) for name, ends in trials.between.items()}
-    return {"trials": trials.trials, "between": between, "among": trials.among}
-
-
-def jobs(plan: SearchPlan) -> list[Job]:
-    """All jobs of a plan."""
+def planned(plan: SearchPlan) -> list[tuple[Any, Job]]:
+    """Every search, by noise level and radius."""
     if (plan.radius is not None) != (plan.layout in _STEPWISE):
         remedy = "give it" if plan.radius is None else f"leave it out, or take {', '.join(_STEPWISE)}"
         raise InputError(f"{plan.name}: layout is {plan.layout!r} and radius {plan.radius}; {remedy}")
-    return [job for _, _, job in _jobs(plan)]
+    found: list[tuple[Any, Job]] = []
+    for model, _ in certified.planned(plan):
+        sigma, needs = f"σ = {model.baseline.sigma:g}", jobs_among(model.run)
+        given = {"run": named(model.run), "kind": model.kind, "alpha": plan.certify.alpha, "bins": plan.certify.bins}
+        given |= {"accounting": plan.certify.accounting, "most": plan.certify.most}
+        if plan.radius is not None:
+            asked = {"radius": plan.radius, "steps": plan.certify.steps}
+            found.append(((sigma, plan.radius), Job("search.converge", f"ADMM {model.name}", given | asked, needs)))
+        elif plan.search is not None:
+            for radius in plan.radii:
+                job = Job(
+                    "search.search",
+                    f"search {model.name} R {radius:g}",
+                    {**given, "radius": radius, **msgspec.to_builtins(plan.search)},
+                    needs,
+                )
+                found.append(((sigma, radius), job))
+    return found
 
 
 def _intervals(
@@ -167,58 +160,35 @@ def converge(context: JobContext, *, bins: int, steps: int, **where: Any) -> dic
     }
 
 
-def outcome(plan: SearchPlan, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: SearchPlan, done: Done) -> Outcome:
     """The tables and charts of a plan's layout."""
-    done = [
-        (sigma, radius, result)
-        for sigma, radius, job in _jobs(plan)
-        if (result := found.get(job.fingerprint)) is not None and result["certified"]
-    ]
+    done = [each for each in done if each[1]["certified"]]
     if plan.radius is not None:
         return _convergence(plan, done)
-    if plan.layout in ("largest", "starts"):
-        return _largest(plan, done, by_start=plan.layout == "starts")
-    return _one_setting(plan, done) if plan.layout == "one setting" else _ablation(plan, done)
+    return _ablation(plan, done) if plan.layout == "ablation" else _by_radius(plan, done)
 
 
-Done = Sequence[tuple[str, float, Mapping[str, Any]]]
-
-
-def _by_radius(plan: SearchPlan, done: Done, values: Any) -> Outcome:
-    """A table with a row per noise level and name that ``values(result)`` gives, and a column per radius."""
-    rows: dict[str, list[Number]] = {}
-    for sigma, radius, result in done:
-        for name, value in values(result).items():
-            row = rows.setdefault(f"{sigma} | {name}", [MISSING] * len(plan.radii))
-            row[plan.radii.index(radius)] = 100 * value
-    return Outcome([OurTable("table", [*plan.radii], rows, "σ, method")])
-
-
-def _largest(plan: SearchPlan, done: Done, *, by_start: bool = False) -> Outcome:
-    """The largest value of all trials of each method (Figure 13), or by where they start (Figure 12)."""
-
-    def values(result: Mapping[str, Any]) -> dict[str, float]:
+def _by_radius(plan: SearchPlan, done: Done) -> Outcome:
+    """The largest value of all trials (Figure 13), by where they start (12), or of one setting against them (14)."""
+    cells: dict[Any, Number] = {}
+    won = 0
+    for (sigma, radius), result in done:
         best: dict[str, float] = {}
         for name, key in _METHODS.items():
             for trial in result[key]:
-                title = f"{name} from {trial['initial']}" if by_start else name
+                title = f"{name} from {trial['initial']}" if plan.layout == "starts" else name
                 best[title] = max(best.get(title, 0.0), trial["value"])
-        return {**best, "Brier confidences": result["brier"], "exact": result["exact"]}
-
-    return _by_radius(plan, done, values)
-
-
-def _one_setting(plan: SearchPlan, done: Done) -> Outcome:
-    """One setting of ADMM against the best trial of dECE (Figure 14)."""
-
-    def values(result: Mapping[str, Any]) -> dict[str, float]:
-        best = max(trial["value"] for trial in result["dece"])
-        return {"ADMM, one setting": result["single"], "dECE, best trial": best}
-
-    made = _by_radius(plan, done, values)
-    won = sum(one >= best for one, best in (values(result).values() for _, _, result in done))
+        if plan.layout == "one setting":
+            best = {"ADMM, one setting": result["single"], "dECE, best trial": best["dECE"]}
+            won += best["ADMM, one setting"] >= best["dECE, best trial"]
+        else:
+            best |= {"Brier confidences": result["brier"], "exact": result["exact"]}
+        cells |= {(f"{sigma}{OF_GROUP}{name}", radius): 100 * value for name, value in best.items()}
+    table = table_of("table", cells, plan.radii, "σ, method")
+    rows = {row: (plan.radii, values) for row, values in table.rows.items()}
     counts: dict[str, list[Number]] = {"ADMM at least as good": [float(won), float(len(done))]}
-    return Outcome([*made.tables, OurTable("instances", ["instances", "of"], counts, "", 0)])
+    tables = [OurTable("instances", ["instances", "of"], counts, "", 0)] if plan.layout == "one setting" else []
+    return Outcome([table, *tables], line_charts("Calibration error", rows, "radius", "calibration error, %"))
 
 
 def _ablation(plan: SearchPlan, done: Done) -> Outcome:
@@ -226,7 +196,7 @@ def _ablation(plan: SearchPlan, done: Done) -> Outcome:
     rows: dict[str, list[Number]] = {}
     for method, key in _METHODS.items():
         part: TrialsPart = getattr(plan.search, key)
-        shares = [(trial, trial["value"] / result["exact"]) for _, _, result in done for trial in result[key]]
+        shares = [(trial, trial["value"] / result["exact"]) for _, result in done for trial in result[key]]
         groups: dict[str, list[float]] = {}
         for trial, share in shares:
             for name in part.among:
@@ -246,7 +216,7 @@ def _convergence(plan: SearchPlan, done: Done) -> Outcome:
     draw = {"lagrangian": admm_convergence, "constraints": admm_constraints, "assignment": admm_assignments}
     rows: dict[str, list[Number]] = {}
     charts: list[Any] = []
-    for sigma, _, result in done:
+    for (sigma, _), result in done:
         history = {name: np.asarray(each, float) for name, each in result["history"].items()}
         history["assignment_step"] = history["assignment_step"].astype(np.int64)
         made = Baseline("ADMM", result["value"], np.zeros(0), (result["value"],), history)

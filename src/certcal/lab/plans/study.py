@@ -5,21 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from math import nan
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Struct, field
 
 from certcal._base.checks import InputError
+from certcal._base.json import plain
+from certcal._base.text import capital
 from certcal.lab.plans.jobs import Job, JobContext
-from certcal.lab.plans.outcome import Number, OurTable, Outcome
+from certcal.lab.plans.outcome import Done, Number, OurTable, Outcome, line_charts, table_of
 from certcal.lab.plans.plan import OF_GROUP, Count, Floor, PaperPlan, Whole
 
 _TABLE = "table.parquet"
 _MOST_BYTES = 1 << 26
+# Fields of a review's charts that are arrays.
+_ARRAYS = ("x", "y", "colour", "values", "low", "high")
 
 
 class SubsetPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,28 +68,29 @@ class StudyPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=True
 Settings = StudyPlan
 
 
-def jobs(plan: StudyPlan) -> list[Job]:
-    """The table of all data sets, and what is asked of it."""
+def planned(plan: StudyPlan) -> list[tuple[Any, Job]]:
+    """What is asked of the table of all data sets, by the name of the subset."""
     if plan.notebook:
-        source = {"notebook": plan.notebook, "sha256": _sha256(plan, plan.notebook)}
-        return [Job("study.correlate_printed", plan.name, {**source, "columns": plan.columns})]
+        source = {"notebook": plan.notebook, "sha256": _sha256(plan, plan.notebook), "columns": plan.columns}
+        return [("", Job("study.correlate_printed", plan.name, source))]
     files = {data: [file, _sha256(plan, file)] for data, file in plan.tables.items()}
     table = Job("study.convert", f"table of {', '.join(files)}", {"files": files})
-    return [
-        Job(f"study.{work}", f"{plan.name}: {work}", {"table": table.fingerprint, **asked}, (table,))
-        for work, asked in _wanted_parts(plan)
-    ]
-
-
-def _wanted_parts(plan: StudyPlan) -> Iterator[tuple[str, dict[str, Any]]]:
-    if plan.layout == "search":
-        yield "search", {"options": {**plan.options, "budget": plan.budget, "repeats": plan.repeats}}
-    elif plan.layout == "question":
-        yield "question", {"number": plan.question, "options": {**plan.options, "resamples": plan.resamples}}
+    asked: list[tuple[str, dict[str, Any]]]
+    work = plan.layout if plan.layout in ("search", "question") else "correlate"
+    if work == "search":
+        asked = [("", {"options": {**plan.options, "budget": plan.budget, "repeats": plan.repeats}})]
+    elif work == "question":
+        asked = [("", {"number": plan.question, "options": {**plan.options, "resamples": plan.resamples}})]
     else:
-        for subset in plan.subsets or [SubsetPart()]:
-            part = {"most": subset.most, "least": subset.least, "models": subset.models}
-            yield "correlate", {"columns": plan.columns, "across": plan.across, **part}
+        shared = {"columns": plan.columns, "across": plan.across}
+        asked = [
+            (each.name, {**shared, "most": each.most, "least": each.least, "models": each.models})
+            for each in plan.subsets or [SubsetPart()]
+        ]
+    return [
+        (name, Job(f"study.{work}", f"{plan.name}: {work}", {"table": table.fingerprint, **options}, (table,)))
+        for name, options in asked
+    ]
 
 
 def _sha256(plan: StudyPlan, name: str) -> str:
@@ -194,11 +201,12 @@ def printed_frames(path: Path) -> dict[str, dict[str, list[float]]]:
 
 def question(context: JobContext, *, table: str, number: int, options: Mapping[str, Any]) -> dict[str, Any]:
     """What a review answers to one of its questions."""
-    from certcal.lab.study import review
+    from certcal.lab.study import FindingTable, review
 
     (found,) = review(_read(context, table), questions=number, **options).answers
     rows = [[each.name, each.value, each.low, each.high, each.n] for each in found.findings]
-    return {"answer": found.answer, "findings": rows, "cautions": list(found.cautions)}
+    charts = [[type(each).__name__, plain(vars(each))] for each in found.charts if not isinstance(each, FindingTable)]
+    return {"answer": found.answer, "findings": rows, "cautions": list(found.cautions), "charts": charts}
 
 
 def search(context: JobContext, *, table: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,33 +217,28 @@ def search(context: JobContext, *, table: str, options: Mapping[str, Any]) -> di
     return {"rows": [[each.objective, each.method, each.mean] for each in found.rows]}
 
 
-def outcome(plan: StudyPlan, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: StudyPlan, done: Done) -> Outcome:
     """The tables and charts of a plan's layout."""
-    results = [found[job.fingerprint] for job in jobs(plan) if job.fingerprint in found]
-    names = [subset.name for subset in plan.subsets or [SubsetPart()]]
-    if not results:
-        return Outcome([])
     if plan.layout == "question":
-        rows: dict[str, list[Number]] = {name: [*numbers] for name, *numbers in results[0]["findings"]}
-        table = OurTable("table", ["value", "low", "high", "models"], rows, "finding")
-        return Outcome([table], [], [results[0]["answer"], *results[0]["cautions"]])
+        return _answer(done)
+    if plan.layout == "lines":
+        return _lines(plan, done)
     if plan.layout == "search":
         rows = {
             f"{plan.names.get(objective, objective)}{OF_GROUP}{plan.names.get(method, method)}": [
                 100 * mean[key] for key in plan.columns.values()
             ]
-            for objective, method, mean in results[0]["rows"]
+            for _, result in done
+            for objective, method, mean in result["rows"]
         }
         return Outcome([OurTable("table", [*plan.columns], rows, "searched for, method")])
-    if plan.layout == "lines":
-        return _lines(plan, names, results)
     tables: list[OurTable] = []
     charts: list[Any] = []
-    for name, result in zip(names, results, strict=True):
+    for name, result in done:
         for data, matrix in result["matrices"].items():
             rows = dict(zip(matrix["names"], matrix["values"], strict=True))
             alone = len(result["matrices"]) == 1 and not plan.notebook
-            told = name if alone else data if len(names) == 1 else f"{name}, {data}"
+            told = name if alone else data if len(plan.subsets) < 2 else f"{name}, {data}"
             tables.append(OurTable(told, matrix["names"], rows))
             charts.append(_heatmap(f"{told}: {matrix['models']:,} models", matrix))
     return Outcome(tables, charts)
@@ -244,18 +247,40 @@ def outcome(plan: StudyPlan, found: Mapping[str, Any]) -> Outcome:
 def _heatmap(title: str, matrix: Mapping[str, Any]) -> Any:
     from certcal.report.charts import Chart, Heatmap
 
-    values = [[float("nan") if each is None else each for each in row] for row in matrix["values"]]
+    values = [[nan if each is None else each for each in row] for row in matrix["values"]]
     return Chart(title, "Kendall's rank correlations.", [Heatmap(matrix["names"], values)])
 
 
-def _lines(plan: StudyPlan, names: Sequence[str], results: Sequence[Any]) -> Outcome:
-    """Correlations with one column, by subset."""
-    data = next(iter(plan.tables))
-    rows: dict[str, list[Number]] = {}
-    for result in results:
+def _answer(done: Done) -> Outcome:
+    """What the review answers, with its charts."""
+    if not done:
+        return Outcome([])
+    result = done[0][1]
+    rows: dict[str, list[Number]] = {name: [*numbers] for name, *numbers in result["findings"]}
+    table = OurTable("table", ["value", "low", "high", "models"], rows, "finding")
+    charts = [_review_chart(kind, fields) for kind, fields in result["charts"]]
+    return Outcome([table], charts, [result["answer"], *result["cautions"]])
+
+
+def _review_chart(kind: str, fields: dict[str, Any]) -> Any:
+    """A chart of a review out of its plain values, in which what is undefined is None."""
+    from certcal.lab import study
+    from certcal.lab.study.review_view import chart
+
+    numbers = {key: np.array(value, float) for key, value in fields.items() if value and key in _ARRAYS}
+    boxes = [{key: nan if entry is None else entry for key, entry in box.items()} for box in fields.get("boxes", ())]
+    made = {"boxes": [SimpleNamespace(**box) for box in boxes]} if boxes else {}
+    return chart(getattr(study, kind)(**{**fields, **numbers, **made}))
+
+
+def _lines(plan: StudyPlan, done: Done) -> Outcome:
+    """Correlations with one column, by number of models."""
+    data, cells = next(iter(plan.tables)), dict[Any, Number]()
+    for subset, result in done:
         matrix = result["matrices"][data]
-        own = matrix["values"][matrix["names"].index(plan.against)]
-        for name, value in zip(matrix["names"], own, strict=True):
-            if name != plan.against:
-                rows.setdefault(name, []).append(value)
-    return Outcome([OurTable("table", [*names][: len(results)], rows, f"correlation with {plan.against}")])
+        own = zip(matrix["names"], matrix["values"][matrix["names"].index(plan.against)], strict=True)
+        cells |= {(name, subset): value for name, value in own if name != plan.against}
+    title = f"correlation with {plan.against}"
+    table = table_of("table", cells, [each.name for each in plan.subsets], title)
+    drawn = {row: ([float(each) for each in table.columns], values) for row, values in table.rows.items()}
+    return Outcome([table], line_charts(capital(title), drawn, "models", title, low=None))

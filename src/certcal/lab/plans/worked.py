@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct, field
 
 from certcal.lab.plans import MODULES
 from certcal.lab.plans.jobs import Job, all_jobs
-from certcal.lab.plans.outcome import MISSING, Number, OurTable, Outcome
+from certcal.lab.plans.outcome import MISSING, Done, Number, OurTable, Outcome
 from certcal.lab.plans.plan import Count, PaperPlan, Share, Whole, open_plan
 
 
@@ -43,13 +42,9 @@ class WorkedPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 Settings = WorkedPlan
 
 
-def jobs(plan: WorkedPlan) -> list[Job]:
-    """None."""
-    return []
-
-
-def outcome(plan: WorkedPlan, found: Mapping[str, Any]) -> Outcome:
+def outcome(plan: WorkedPlan, done: Done) -> Outcome:
     """The tables of the example, or of the costs."""
+    del done
     return _example(plan.example) if plan.example is not None else _budget(plan)
 
 
@@ -81,7 +76,7 @@ def _budget(plan: WorkedPlan) -> Outcome:
         own: dict[str, Job] = {}
         for name in entry.plans:
             opened = open_plan(name, given={"checkpoints": "published"})
-            for job in all_jobs(MODULES[opened.kind]().jobs(opened)):
+            for job in all_jobs(job for _, job in MODULES[opened.kind]().planned(opened)):
                 tuned = " from " in job.name
                 fits = {"all": True, "baselines": not tuned, "fine-tuned": tuned}[entry.networks]
                 if job.work.endswith(f".{entry.work}") and fits:
