@@ -1482,6 +1482,20 @@ MUTATIONS = (
         "tests/calibrators/test_choice.py::test_every_row_is_judged_by_a_map_that_was_chosen_and_fitted_without_it",
     ),
     mutation(
+        "recalibration: corrections by group are shown at the level of the log loss",
+        "verbs/recalibrate.py",
+        "score_change(before, after, 1 - ERROR, paired=True)",
+        "score_change(before, after, paired=True)",
+        "tests/verbs/test_group_changes.py::test_what_is_shown_of_a_map_fails_with_at_most_the_level_of_the_answer",
+    ),
+    mutation(
+        "recalibration: ranges of all rows leave groups no share",
+        "verbs/recalibrate.py",
+        "Diagnosis.of(predictions, GROUPS - SEGMENTS)",
+        "Diagnosis.of(predictions, GROUPS)",
+        "tests/verbs/test_group_changes.py::test_what_is_shown_of_a_map_fails_with_at_most_the_level_of_the_answer",
+    ),
+    mutation(
         "groups before and after: each interval holds alone",
         "verbs/group_changes.py",
         "1 - ERROR / count, paired=True",

@@ -68,9 +68,10 @@ from certcal.metrics.differences import score_change
 from certcal.predictions import Predictions
 from certcal.result import Answer, Result
 from certcal.smoothing import CertificateName
+from certcal.verbs.answers import GROUPS, SEGMENTS, Diagnosis
 from certcal.verbs.certified_samples import ROLES, CertifyingSettings, SampleSource, source_of
 from certcal.verbs.changes import Change, ChangeComparison, answers
-from certcal.verbs.group_changes import GroupChange, group_changes
+from certcal.verbs.group_changes import ERROR, GroupChange, group_changes
 from certcal.verbs.map_answer import map_answer
 from certcal.verbs.measure import BRACKETS, Measurement
 from certcal.verdict import Candidate
@@ -641,6 +642,8 @@ def _of_predictions(
     metrics = (*proper, *top, *slope, "ece", "accuracy", "auroc")
     told: Any = {"bins": settings.bins, "closed": settings.closed, "metrics": metrics, "seed": settings.seed}
     change = answers(before, after, ("before recalibration", common["method"]), **told)
+    if groups:
+        change = replace(change, old=_sharing(change.old, before), new=_sharing(change.new, after))
     if is_real:
         change = _without_before(change)
     one_map = judged([each.common_ for each in maps])[0] if corrected else None
@@ -678,7 +681,7 @@ def _of_predictions(
         choice=choice,
         fold_methods=tuple(each.method for each in made_by if each is not None),
         groups=group_changes(groups, against, after, rows) if groups else (),
-        by_group=None if one_map is None else Change("nll", *score_change(one_map, after, paired=True)),
+        by_group=None if one_map is None else _score_change(one_map, after),
     )
 
 
@@ -692,6 +695,17 @@ _ONE_MAP = "A map of all classes has no corrections by group: one map was fitted
 
 def _real_map(fitted: Any) -> RealScores:
     return getattr(fitted, "common_", fitted)
+
+
+def _score_change(before: Predictions, after: Predictions) -> Change:
+    """Whether corrections by group help, at the share that they have of what an answer shows."""
+    old, new, spread = score_change(before, after, 1 - ERROR, paired=True)
+    return Change(new.name, old, new, spread)
+
+
+def _sharing(side: Any, predictions: Predictions) -> Measurement:
+    """A side of a comparison whose ranges of scores leave groups their share."""
+    return replace(side, diagnosis=Diagnosis.of(predictions, GROUPS - SEGMENTS))
 
 
 def _without_before(change: ChangeComparison) -> ChangeComparison:

@@ -157,7 +157,7 @@ def _groups_table(found: PredictionRecalibration) -> Table:
         cells += [_both(each.slope_before, each.slope_after, lambda value: f"{value:.2f}")] if sloped else []
         rows.append([*cells, _both(each.wrong_before, each.wrong_after, str)])
     asked = "Groups of different columns overlap. " if several else ""
-    note = f"{asked}The intervals of all groups hold together at 95 %, from paired rows and as samples become many."
+    note = f"{asked}The intervals of all groups hold together at 99 %, from paired rows and as samples become many."
     return Table(columns, rows, note=note if paired else asked, most=1_000)
 
 
