@@ -128,20 +128,6 @@ def test_plans_that_call_a_network_differently_train_it_once(out: Path) -> None:
     assert jobs[1] == jobs[2]
 
 
-@pytest.mark.parametrize(
-    ("name", "networks"),
-    [("acr-table3", 21), ("acr-table5", 24), ("acr-table8", 9), ("acr-table9", 5), ("acr-table4", 12)],
-)
-def test_a_whole_plan_trains_as_many_networks_as_the_table_has_rows(name: str, networks: int) -> None:
-    found = certcal.reproduce(name, dry_run=True, probe=0)
-    jobs = {each.work: each.jobs for each in found.cost}
-    # CAT-RS learns the votes of one more network, which is a row of ImageNet's table; its judges are such rows.
-    votes = jobs.pop("count_votes", 0)
-    assert votes == (name in ("acr-table3", "acr-table4"))
-    more = {"train": networks + (votes if name == "acr-table3" else 0)}
-    assert jobs == dict.fromkeys(("train", "sample", "measure"), networks) | more
-
-
 # Networks as small as these are right about few classes, whose samples are then all that is kept.
 @pytest.mark.filterwarnings("ignore:class.* no sample left")
 def test_plans_for_imagenet_train_what_judges_and_what_votes_first(out: Path) -> None:

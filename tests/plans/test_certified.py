@@ -49,26 +49,6 @@ def test_every_plan_runs_at_the_smallest_scale(tmp_path: Path) -> None:
             assert {".html", ".md", ".tex", ".csv", ".json", ".svg"} == {path.suffix for path in found.write(tmp_path)}
 
 
-def counts(name: str, **given: Any) -> dict[str, int]:
-    return {each.work: each.jobs for each in certcal.reproduce(name, dry_run=True, probe=0, **given).cost}
-
-
-def test_full_plans_have_the_models_of_the_appendices() -> None:
-    # Appendix I.3: 16 models of each of seven baselines by each method; Table 4: 22 networks of Salman et al.
-    assert counts("cc-table2", checkpoints="salman") == {"sample": 246, "certify": 246, "train": 7 * 2 * 16}
-    assert counts("cc-table6", checkpoints="salman")["train"] == 7 * 3 * 16
-    assert counts("cc-table4", checkpoints="salman") == {"sample": 22, "certify": 22}
-    # Appendix J: own baselines for the other data sets; J.4: 6 models of each of four baselines.
-    for table in ("cc-table7", "cc-table8", "cc-table9"):
-        assert counts(table) == {"train": 7 + 7 * 2 * 16, "sample": 231, "certify": 231}
-    assert counts("cc-table10", checkpoints="salman") == {"sample": 76, "certify": 76, "train": 4 * 3 * 6}
-    # Section 2.2: two networks on each of two data sets. Figure 8: two certificates of four noise levels.
-    assert counts("cc-table1") == {"train": 4, "attack": 4}
-    assert counts("cc-figure8", checkpoints="cohen") == {"sample": 4, "certify": 8}
-    sampled = next(each for each in certcal.reproduce("cc-table7", dry_run=True, probe=0).cost if each.work == "sample")
-    assert sampled.forward == 231 * 500 * (100_000 + 100)
-
-
 def test_fine_tuning_has_the_published_schedule_and_equal_noise_has_folders_of_its_own() -> None:
     from certcal.lab.plans.certified import planned
 

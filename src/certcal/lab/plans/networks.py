@@ -66,16 +66,38 @@ def train_job(
     ``helpers`` are jobs that another network needed first: "judge", which trained it, and "soft", which counted votes.
     """
     facts = facts_of(data)
-    images = facts.train if limit is None else min(limit, facts.train)
-    backward = recipe.epochs * images * recipe.draws * (1 + (recipe.attack_steps if recipe.epsilon else 0))
+    forward, backward = training_passes(recipe, facts.train if limit is None else min(limit, facts.train))
     arguments = {"data": data, "limit": limit, "network": dict(network), "recipe": recipe.to_dict()}
     return Job(
         "networks.train",
         f"train {name}",
         {**arguments, "start": named(start), **{each: job.fingerprint for each, job in helpers.items() if job}},
         jobs_among(start, *helpers.values()),
-        Passes(network, facts.shape, facts.classes, backward=backward),
+        Passes(network, facts.shape, facts.classes, forward, backward),
     )
+
+
+def training_passes(recipe: Any, images: int) -> tuple[int, int]:
+    """Inputs that pass without and with gradients over a whole training; acr's attacks may end earlier.
+
+    Examples
+    --------
+    >>> from certcal.lab.training import recipe
+    >>> training_passes(recipe("smoothadv", sigma=0.5, draws=2, attack_steps=4, epochs=10, epsilon_delay=2), 1000)
+    (0, 84000)
+    """
+    epochs, own, looks = recipe.epochs, recipe.own, 0
+    attacked = epochs - recipe.epsilon_delay if recipe.epsilon else 0
+    attacks = recipe.attack_steps * attacked
+    if recipe.method == "smoothmix":
+        attacks = (recipe.attack_steps + 1) * epochs  # what is mixed passes, too
+    elif recipe.method == "cat-rs":
+        attacks, looks = attacks + attacked, recipe.draws * epochs
+    elif recipe.method == "acr":
+        since = epochs - own.begin
+        attacks, looks = own.sphere_steps * since, own.discard_draws if own.discard_below else 0
+        looks += own.weigh_draws * -(-since // own.weigh_every) if own.weigh_every else 0
+    return images * looks, images * recipe.draws * (epochs + attacks)
 
 
 def votes_job(name: str, data: str, network: Mapping[str, Any], model: Job, limit: int | None, **how: Any) -> Job:
