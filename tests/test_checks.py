@@ -1,7 +1,9 @@
 """Checks: what cannot be used is refused in one sentence that says which, where, and what to do."""
 
 import math
+import re
 from fractions import Fraction
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from certcal import InputError, Predictions, binning, bounds, measure, metrics, worst_case
 from certcal._base import checks
 from certcal.calibrators import CertifiedSamples, HistogramBinning
+from certcal.lab import baselines
 from certcal.metrics import StreamingCalibration, bootstrap
 
 NAN, INF = math.nan, math.inf
@@ -72,10 +75,14 @@ OF_CONFIDENCE = [
     with_interval(metrics.ece),
     with_interval(metrics.ks_error),
     with_interval(metrics.top_label_nll),
+    bounds.binned,
+    bounds.binned_lower,
+    bounds.binned_interval,
     streamed,
     binned,
     predicted,
 ]
+WITHOUT_WEIGHTS = [bounds.ks, bounds.kuiper, bounds.ks_lower, bounds.kuiper_lower, bounds.every_bound]
 OF_ROWS = [
     metrics.classwise_ece,
     metrics.classwise_equal_mass_ece,
@@ -94,7 +101,44 @@ BINNED = [
     metrics.harmonic_calibration_score,
     metrics.brier_decomposition,
     metrics.reliability,
+    bounds.binned,
+    bounds.binned_lower,
 ]
+BINNED_INTERVALS = [
+    worst_case.calibration_error,
+    worst_case.mce,
+    worst_case.certify,
+    baselines.admm,
+    baselines.dece_ascent,
+]
+OF_INTERVALS = [
+    *BINNED_INTERVALS,
+    worst_case.ks_error,
+    worst_case.brier_score,
+    worst_case.nll,
+    worst_case.information,
+    worst_case.equal_mass_error,
+    worst_case.any_edges_error,
+    baselines.brier_confidences,
+]
+
+
+def of_scores(scores, outcomes):
+    yield lambda: bounds.bounded_variation(scores, outcomes)
+    yield lambda: bounds.denoised(scores, outcomes)
+    yield lambda: bounds.lipschitz(scores, outcomes, 2.0)
+    yield lambda: bounds.smooth(scores, outcomes, 0.1)
+    yield lambda: bounds.choose_bandwidth(scores, outcomes)
+    yield lambda: metrics.calibration_slope(scores, outcomes)
+    yield lambda: metrics.ici(scores, outcomes)
+    yield lambda: metrics.spiegelhalter_z(scores, outcomes)
+    yield lambda: metrics.net_benefit(scores, outcomes, 0.5)
+
+
+def by_their_names(message):
+    """The same complaint about scores and outcomes, whose remedies have other words."""
+    return re.split(r"(?<!\[);", message)[0].replace("confidence", "scores").replace("correct", "outcomes")
+
 
 Z, C = [0.9, 0.8, 0.4], [1, 0, 1]
 P, Y = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.2, 0.5, 0.3]], [0, 2, 0]
@@ -142,9 +186,12 @@ def table(**cases):
     sparse=(torch.tensor(Z).to_sparse(), r"^confidence \(Tensor\) cannot be read as an array: .*; pass"),
 )
 def test_bad_confidences_are_refused_by_everything_that_takes_them(given, message):
-    for call in OF_CONFIDENCE:
+    for call in (*OF_CONFIDENCE, *WITHOUT_WEIGHTS):
         with pytest.raises(InputError, match=message):
             call(given, C)
+    for call in of_scores(given, C):
+        with pytest.raises(InputError, match=by_their_names(message)):
+            call()
 
 
 @table(
@@ -167,9 +214,12 @@ def test_bad_confidences_are_refused_by_everything_that_takes_them(given, messag
     masked=(np.ma.masked_array(C, [0, 1, 0]), r"^correct has masked entries; drop or fill them"),
 )
 def test_bad_outcomes_are_refused_by_everything_that_takes_them(given, message):
-    for call in OF_CONFIDENCE:
+    for call in (*OF_CONFIDENCE, *WITHOUT_WEIGHTS):
         with pytest.raises(InputError, match=message):
             call(Z, given)
+    for call in of_scores(Z, given):
+        with pytest.raises(InputError, match=by_their_names(message)):
+            call()
 
 
 BAD_WEIGHTS = table(
@@ -213,6 +263,37 @@ def test_a_value_that_is_no_array_is_named_without_an_index():
     for value in (None, "0.5", {"a": 1}):
         with pytest.raises(InputError, match=r"^confidence is "):
             metrics.ece(value, C)
+
+
+# ----------------------------------------------------------------------------------------------------------- intervals
+
+ENDS = {"lower": [0.1, 0.2, 0.3], "upper": [0.4, 0.5, 0.6], "correct": [1, 0, 1]}
+
+
+@table(
+    swapped=({"lower": [0.1, 0.7, 0.3]}, r"^lower\[1\] is 0\.7, above upper\[1\] = 0\.5; are the two swapped\?"),
+    not_a_number=({"lower": [0.1, 0.2, NAN]}, r"^lower\[2\] is nan; drop the sample"),
+    infinite=({"upper": [INF, 0.5, 0.6]}, r"^upper\[0\] is inf; drop the sample"),
+    negative=({"lower": [-0.1, 0.2, 0.3]}, r"^lower\[0\] is -0\.1, outside \[0, 1\]; pass probabilities for both ends"),
+    above_one=({"upper": [0.4, 1.5, 0.6]}, r"^upper\[1\] is 1\.5, outside \[0, 1\]; pass probabilities for both ends"),
+    class_labels=({"correct": [1, 2, 1]}, r"^correct\[1\] is 2, neither 0 nor 1"),
+    few_outcomes=({"correct": [1, 0]}, r"^lengths differ: .*lower has 3, .*correct has 2; pass one entry per sample"),
+    few_ends=({"upper": [0.4, 0.5]}, r"^lengths differ: .*upper has 2.*; pass one entry per sample"),
+    empty=({"lower": [], "upper": [], "correct": []}, r"^lower is empty; pass at least one sample"),
+    few_flags=({"certified": [1, 0]}, r"^lengths differ: .*certified has 2; pass one entry per sample"),
+    no_flag=({"certified": [1, 0, 3]}, r"^certified\[2\] is 3, neither 0 nor 1"),
+)
+def test_bad_intervals_are_refused_by_everything_that_takes_them(given, message):
+    for call in OF_INTERVALS:
+        if set(given) <= set(signature(call).parameters):
+            with pytest.raises(InputError, match=message):
+                call(**{**ENDS, **given})
+
+
+def test_a_worst_case_over_no_sample_is_refused():
+    for call in (*BINNED_INTERVALS[:2], worst_case.ks_error, worst_case.brier_score, worst_case.nll):
+        with pytest.raises(InputError, match=r"^certified is false for every sample"):
+            call(**ENDS, certified=[0, 0, 0])
 
 
 # ------------------------------------------------------------------------------------------------ probabilities, labels
@@ -307,6 +388,7 @@ def test_an_entry_may_exceed_one_by_rounding_only():
 def test_a_bad_number_of_bins_is_refused_everywhere(bins):
     calls = [
         *(lambda metric=metric: metric(Z, C, bins) for metric in BINNED),
+        *(lambda call=call: call(**ENDS, bins=bins) for call in BINNED_INTERVALS),
         lambda: metrics.equal_mass_ece(Z, C, bins),
         lambda: metrics.classwise_ece(P, Y, bins),
         lambda: metrics.classwise_equal_mass_ece(P, Y, bins),
@@ -348,6 +430,9 @@ def test_bad_edges_are_refused_by_every_binned_metric(given, message):
     for call in BINNED:
         with pytest.raises(InputError, match=message):
             call(Z, C, edges=given)
+    for call in BINNED_INTERVALS[:2]:
+        with pytest.raises(InputError, match=message):
+            call(**ENDS, edges=given)
     with pytest.raises(InputError, match=message):
         metrics.classwise_ece(P, Y, edges=given)
 
@@ -357,6 +442,7 @@ def test_an_unknown_side_is_refused_everywhere(closed):
     predictions = Predictions.from_confidence(Z, C)
     calls = [
         *(lambda metric=metric: metric(Z, C, closed=closed) for metric in BINNED),
+        *(lambda call=call: call(**ENDS, closed=closed) for call in BINNED_INTERVALS),
         lambda: metrics.equal_mass_ece(Z, C, closed=closed),
         lambda: metrics.classwise_ece(P, Y, closed=closed),
         lambda: metrics.classwise_equal_mass_ece(P, Y, closed=closed),
@@ -560,6 +646,7 @@ SEEN = np.arange(20) % 2
         lambda delta: bounds.smooth(GIVEN, SEEN, 0.1, delta),
         lambda delta: bounds.binned(GIVEN, SEEN, delta=delta),
         lambda delta: bounds.binned_lower(GIVEN, SEEN, delta=delta),
+        *(lambda delta, bound=bound: bound(GIVEN, SEEN, delta) for bound in WITHOUT_WEIGHTS[:4]),
         lambda delta: bounds.classwise(bounds.bounded_variation, np.stack([1 - GIVEN, GIVEN], axis=1), SEEN, delta),
         lambda delta: bounds.every_bound(GIVEN, SEEN, delta=delta),
         lambda delta: worst_case.certify(GIVEN, GIVEN, SEEN, delta=delta),
@@ -584,10 +671,16 @@ def test_a_level_in_the_place_of_a_probability_of_failing_is_answered_with_what_
     claim(0.3)
 
 
-@pytest.mark.parametrize("delta", [10**400, "5%", None])
+@pytest.mark.parametrize("delta", [10**400, "5%", None, 0, -0.1, NAN])
 def test_what_is_no_probability_of_failing_is_refused(delta):
-    with pytest.raises(InputError, match=r"delta is .*; pass a probability between 0 and 0\.5"):
-        bounds.bounded_variation(GIVEN, SEEN, delta)
+    for call in (
+        lambda: bounds.bounded_variation(GIVEN, SEEN, delta),
+        lambda: bounds.lipschitz(GIVEN, SEEN, 2.0, delta),
+        lambda: bounds.smooth(GIVEN, SEEN, 0.1, delta),
+        lambda: worst_case.certify(GIVEN, GIVEN, SEEN, delta=delta),
+    ):
+        with pytest.raises(InputError, match=r"delta is .*; pass a probability between 0 and 0\.5"):
+            call()
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])

@@ -85,22 +85,7 @@ def test_rows_that_sum_to_one_only_roughly_are_accepted_and_others_refused():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Predictions.from_probabilities([[2.0, -1.0]], [0]), r"probabilities\[0, 0\] is 2.*from_logits"),
-        (lambda: Predictions.from_probabilities([[0.5, 0.5]], [2]), r"labels\[0\] is 2.*from 0 to 1"),
-        (
-            lambda: Predictions.from_probabilities([[0.5, 0.5]], [0, 1]),
-            r"lengths differ: probabilities has 1, labels has 2",
-        ),
-        (lambda: Predictions.from_probabilities([0.5, 0.5], [0, 1]), r"shape \(2,\).*from_scores"),
-        (lambda: Predictions.from_probabilities(np.empty((0, 3)), []), r"probabilities is empty"),
-        (lambda: Predictions.from_logits([[0.0, np.inf]], [0]), r"logits\[0, 1\] is inf"),
-        (lambda: Predictions.from_logits([[0.0, np.nan]], [0]), r"logits\[0, 1\] is nan"),
         (lambda: Predictions.from_logits([[0.0, 1.0]], [0, 1]), r"lengths differ: logits has 1, labels has 2"),
-        (lambda: Predictions.from_confidence([0.2, np.nan], [0, 1]), r"confidence\[1\] is nan"),
-        (lambda: Predictions.from_confidence([0.2, 1.2], [0, 1]), r"confidence\[1\] is 1\.2, outside"),
-        (lambda: Predictions.from_confidence([0.2], [3]), r"correct\[0\] is 3, neither 0 nor 1"),
-        (lambda: Predictions.from_confidence([0.2], [1], [-1]), r"sample_weight\[0\] is -1"),
-        (lambda: Predictions.from_confidence(["a"], [1]), r"confidence\[0\] is .*'a'.*not a number"),
         (lambda: Predictions.from_scores([0.2, 1.2], [0, 1]), r"scores\[1\] is 1\.2, outside"),
         (lambda: Predictions.from_scores([0.2], [0, 1]), r"lengths differ: scores has 1, outcomes has 2"),
         (lambda: Predictions.from_scores([0.2], [2]), r"outcomes\[0\] is 2, neither 0 nor 1; .*\(positive\)"),

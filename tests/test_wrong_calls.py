@@ -152,13 +152,6 @@ def test_memory_is_a_number_of_bytes(tmp_path: Path) -> None:
             certcal.measure(tmp_path / "scores.csv", memory=wrong)
 
 
-def test_every_bound_names_its_own_arguments() -> None:
-    with pytest.raises(InputError, match=r"^confidence\[1\] is 1.6, outside"):
-        bounds.every_bound([0.5, 1.6], [1, 0])
-    with pytest.raises(InputError, match=r"^correct\[1\] is 7, neither 0 nor 1"):
-        bounds.every_bound([0.5, 0.6], [1, 7])
-
-
 def test_a_verb_without_its_data_says_how_it_is_called() -> None:
     with pytest.raises(InputError, match=r"^measure was given no data; call it as measure\(data\), measure\(y_true, "):
         certcal.measure()

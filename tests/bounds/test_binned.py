@@ -256,23 +256,6 @@ def test_a_lower_bound_that_finds_nothing_is_zero_and_says_so() -> None:
     assert (bound.value, bound.side, bound.settings["sum of the terms"]) == (0.0, "lower", "raised to 0")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        (([0.5], [2]), {}, r"correct\[0\] is 2, neither 0 nor 1"),
-        (([math.nan], [1]), {}, r"confidence\[0\] is nan"),
-        (([0.5], [1], 0), {}, "bins is 0; pass a number from 1"),
-        (([0.5], [1], 15, 1.5), {}, "delta is 1.5; it is the probability of failing"),
-        (([0.5], [1]), {"closed": "both"}, "closed is 'both'; pass one of"),
-        (([0.5], [1]), {"edges": [0, 2]}, "edges run from 0.0 to 2.0"),
-    ],
-)
-def test_unusable_input_is_named(arguments: tuple[object, ...], options: dict[str, object], message: str) -> None:
-    for bound in (binned, binned_lower):
-        with pytest.raises(InputError, match=message):
-            bound(*arguments, **options)  # pyright: ignore
-
-
 def test_of_one_sample_the_lower_bound_is_zero() -> None:
     assert binned_lower([0.5], [1]).value == 0
 

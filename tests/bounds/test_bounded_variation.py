@@ -435,25 +435,6 @@ def test_one_sample_gives_the_trivial_bound_and_says_that_it_was_capped() -> Non
     assert bound.settings["sum of the terms"] == "capped at 1"
 
 
-@pytest.mark.parametrize("bound", BOTH)
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0.5, np.nan], [0, 1]), r"scores\[1\] is nan; drop the sample"),
-        (([0.5, 1.5], [0, 1]), r"scores\[1\] is 1.5, outside \[0, 1\]"),
-        (([0.5, 0.6], [0, 2]), r"outcomes\[1\] is 2, neither 0 nor 1; pass what happened"),
-        (([0.5, 0.6], [0]), "scores has 2, outcomes has 1"),
-        (([], []), "scores is empty; pass at least one sample"),
-        (([0.5, 0.6], [0, 1], 0.0), "delta is 0.0; pass a probability between 0 and 0.5"),
-        (([0.5, 0.6], [0, 1], 1.0), "delta is 1.0; it is the probability of failing, below 0.5"),
-        (([0.5, 0.6], [0, 1], "x"), "delta is 'x'; pass a probability between 0 and 0.5"),
-    ],
-)
-def test_unusable_input_is_named(bound: Callable[..., Bound], arguments: tuple[object, ...], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        bound(*arguments)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -418,36 +418,6 @@ def test_a_result_shares_no_memory_with_what_was_given(options: dict[str, Any], 
 
 # ---------------------------------------------------------------------------------------------------------- bad input
 
-GOOD: dict[str, Any] = {"lower": [0.1, 0.2, 0.3], "upper": [0.4, 0.5, 0.6], "correct": [1, 0, 1]}
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"lower": [0.1, 0.7, 0.3]}, [r"lower\[1\] is 0.7", r"upper\[1\] = 0.5", "swapped"]),
-        ({"lower": [0.1, 0.2, np.nan]}, [r"lower\[2\] is nan", "drop the sample"]),
-        ({"upper": [np.inf, 0.5, 0.6]}, [r"upper\[0\] is inf", "drop the sample"]),
-        ({"lower": [-0.1, 0.2, 0.3]}, [r"lower\[0\] is -0.1", r"outside \[0, 1\]", "pass probabilities"]),
-        ({"upper": [0.4, 1.5, 0.6]}, [r"upper\[1\] is 1.5", r"outside \[0, 1\]", "pass probabilities"]),
-        ({"correct": [1, 2, 1]}, [r"correct\[1\] is 2", "neither 0 nor 1"]),
-        ({"correct": [1, 0]}, ["lengths differ", "lower has 3", "correct has 2", "one entry per sample"]),
-        ({"upper": [0.4, 0.5]}, ["lengths differ", "upper has 2", "one entry per sample"]),
-        ({"lower": [], "upper": [], "correct": []}, ["lower is empty", "at least one sample"]),
-        ({"certified": [1, 0]}, ["lengths differ", "certified has 2", "one entry per sample"]),
-        ({"certified": [1, 0, 3]}, [r"certified\[2\] is 3", "neither 0 nor 1"]),
-        ({"certified": [0, 0, 0]}, ["certified is false for every sample"]),
-        ({"closed": "both"}, ["closed", "left", "right"]),
-        ({"bins": 0}, ["bins is 0"]),
-        ({"edges": [0, 0.5]}, ["edges", "the last 1"]),
-        ({"edges": [0, 0.7, 0.5, 1]}, [r"edges\[2\] is 0.5", "sort"]),
-    ],
-)
-@pytest.mark.parametrize("metric", [calibration_error, mce])
-def test_bad_input_is_named_with_its_index_and_a_remedy(metric: Any, change: dict[str, Any], words: list[str]) -> None:
-    for word in words:
-        with pytest.raises(InputError, match=word):
-            metric(**{**GOOD, **change})
-
 
 @pytest.mark.parametrize("options", [{}, {"bins": 300}, {"edges": CROWDED}], ids=["few", "many", "crowded"])
 @pytest.mark.parametrize("index", [0, 1023, 1024, 300_000, 449_999])

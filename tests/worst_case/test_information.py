@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
-from certcal import InputError
 from certcal.calibrators import CertifiedIsotonic
 from certcal.metrics import top_label_brier_score
 from certcal.worst_case import brier_score, certify, information
@@ -304,18 +303,3 @@ def test_notebooks_show_the_verdict_and_every_part():
         assert found.verdict in html
         assert found.best_skill.text in html
     assert found.miscalibration.text in found._repr_html_()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0.9], [0.4], [1]), r"lower\[0\] is 0.9, above upper\[0\] = 0.4"),
-        (([np.nan], [0.4], [1]), r"lower\[0\] is nan"),
-        (([0.1], [0.4], [2]), r"correct\[0\] is 2"),
-        (([0.1], [0.4, 0.5], [1, 0]), "lengths differ"),
-        (([], [], []), "empty"),
-    ],
-)
-def test_what_cannot_be_used_is_named(arguments, message):
-    with pytest.raises(InputError, match=message):
-        information(*arguments)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certcal import InputError
 from certcal.metrics import ks_error as plain_ks_error
 from certcal.worst_case import ks_error
 from tests.worst_case import naive
@@ -99,18 +98,3 @@ def test_certified_samples_are_counted_alone_and_all_samples_with_the_others_fre
         assert free.value == pytest.approx(naive.worst_ks_by_thresholds(p, mask.tolist()), abs=LIMIT), seed
         attained = [plain_ks_error(free.witness, np.where(mask, p.correct, c)) for c in (0, 1)]
         assert max(attained) == pytest.approx(free.value, abs=1e-9), seed
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"lower": [0.1, 0.9]}, r"lower\[1\] is 0.9, above upper\[1\] = 0.5"),
-        ({"lower": [np.nan, 0.2]}, r"lower\[0\] is nan"),
-        ({"upper": [0.4, 2.0]}, r"upper\[1\] is 2, outside"),
-        ({"upper": [0.4]}, "lengths differ"),
-        ({"certified": [0, 0]}, "false for every sample"),
-    ],
-)
-def test_bad_input_is_named_with_its_index(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        ks_error(**{"lower": [0.1, 0.2], "upper": [0.4, 0.5], "correct": [1, 0], **change})

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certcal import InputError
 from certcal.metrics import top_label_brier_score, top_label_nll
 from certcal.worst_case import brier_score, nll
 from tests.worst_case import naive
@@ -115,19 +114,3 @@ def test_one_uncertified_sample_makes_the_log_loss_over_all_infinite() -> None:
     everyone = nll(*p.arguments, certified=[1] * 5)
     assert everyone.all_samples is not None
     assert everyone.all_samples.value == pytest.approx(everyone.value)
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"lower": [0.5, 0.2]}, r"lower\[0\] is 0.5, above upper\[0\] = 0.4"),
-        ({"upper": [0.4, np.nan]}, r"upper\[1\] is nan"),
-        ({"upper": [0.4, 1.1]}, r"upper\[1\] is 1.1, outside"),
-        ({"correct": [1, 0, 1]}, "lengths differ"),
-        ({"certified": [0, 0]}, "false for every sample"),
-    ],
-)
-def test_bad_input_is_named_with_its_index(metric: Any, change: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        metric(**{"lower": [0.1, 0.2], "upper": [0.4, 0.5], "correct": [1, 0], **change})
