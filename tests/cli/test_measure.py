@@ -35,7 +35,7 @@ def test_every_row_has_an_interval_that_holds_its_value_unless_told_otherwise(ce
             assert row["interval"]["lower"] <= row["value"] <= row["interval"]["upper"]
             assert ", 95% interval " in row["sentence"]
     shown = " ".join(certcal_command("measure", scores).out.split())
-    assert f"Intervals: 95%. {INTERVALS}" in shown
+    assert f"Intervals: 95%, each on its own; those of the answer hold together. {INTERVALS}" in shown
     assert "95% interval" in shown
     without = json.loads(certcal_command("measure", scores, "--json", "--no-intervals").out)
     assert all(row["interval"] is None for row in without["measurements"])

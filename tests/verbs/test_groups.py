@@ -216,5 +216,5 @@ def test_a_deviation_near_none_is_told_by_its_ratio() -> None:
     found = certcal.measure([0, 1] * 400, [0.49] * 800, by=["a", "b"] * 400).answer
     outcomes = [0, 1, 1, 0] * 200
     said = certcal.measure(outcomes, [0.47] * 800, by=["a", "b"] * 400).answer
-    assert "200 events for 188.0 predicted: O/E 1.06 (0.9" in next(each.text for each in said if "where" in each.data)
+    assert "200 events for 188 predicted: O/E 1.06 (0.9" in next(each.text for each in said if "where" in each.data)
     assert next(each for each in found if "where" in each.data).kind == "shown"

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from certcal._base.text import capital, printable, to_ascii
+from certcal._base.text import printable, to_ascii
 from certcal.report import document
 from certcal.report.charts import Axis, Chart, TextBars, TextRanges
 from certcal.report.provenance import Provenance
@@ -179,13 +179,15 @@ class _Page:
         shown = [head for head in heads if head != "where" or any(row.where for row in rows)]
         grid = Table(box=self.signs.frame, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         for head in shown:
+            said = f"found, {verdict.sure}" if head == "found" and verdict.sure else head
             grid.add_column(
-                head, no_wrap=head == "verdict", ratio={"found": 3, "requirement": 2}.get(head), overflow="fold"
+                said, no_wrap=head == "verdict", ratio={"found": 3, "requirement": 2}.get(head), overflow="fold"
             )
         for row in rows:
             cells = {head: self.line(getattr(row, head)) for head in shown}
             cells["verdict"].stylize(f"bold {_COLOURS[row.verdict]}")
-            cells["found"].append(f"\n{self.clean(capital(row.remark))}." if row.remark else "", "dim")
+            said = verdict.beside(row)
+            cells["found"].append(f"\n{self.clean(said)}" if said else "", "dim")
             grid.add_row(*cells.values())
         return [grid]
 

@@ -284,7 +284,8 @@ def _not_calibrated(found: Diagnosis, words: _Words, line: Sentence | None) -> S
     whole, data = found.whole, dict[str, Any]()
     said = [_pattern(found, words)] if found.ranges else []
     if whole.direction:
-        said.append(f"{'in all ' if said else ''}{_on_the_whole(whole, words)}")
+        lead = "" if not said else "in all " if words is _SCORES else "on the whole "
+        said.append(f"{lead}{_on_the_whole(whole, words)}")
         data = _deviation_data(whole, words)
     if not said and line is None:
         said.append("some class is predicted too often or too rarely")
@@ -412,8 +413,7 @@ def _about_segments(segments: Sequence[tuple[Mapping[str, str], GroupRate]], wor
     if not wrong:
         lead = f"Of {len(segments)} groups none is shown to be wrong; most suspicious: w" if len(segments) > 1 else "W"
         return Sentence("seen", f"{lead}{said}.", data=data)
-    more = f" So are {wrong - 1} more of {len(segments)} groups." if wrong > 2 else ""
-    more = f" So is 1 more of {len(segments)} groups." if wrong == 2 else more
+    more = f" {wrong - 1} more of {len(segments)} groups {'is' if wrong == 2 else 'are'} wrong." if wrong > 1 else ""
     return Sentence("shown", f"W{said}.{more}", "proven", data)
 
 
@@ -431,7 +431,7 @@ def _deviation(rate: GroupRate, words: _Words) -> str:
     if rate.counted and rate.n * rate.predicted < _MOST_COUNTED:
         expected = rate.n * rate.predicted
         events = counted(round(rate.n * rate.observed), "event")
-        said = f"{events} for {expected:.{1 if expected >= 1 else 2}f} predicted"
+        said = f"{events} for {expected:.{0 if expected >= 100 else 1 if expected >= 1 else 2}f} predicted"
     if 0.8 < rate.ratio < 1.25:
         return f"{said}: O/E {rate.ratio:.2f} ({_span(low, high, 2)})"
     return f"{said}: {_times(rate.ratio)} as many ({_span(low, high, 1 if rate.ratio >= 1 else 2)})"

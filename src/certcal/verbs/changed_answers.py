@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certcal._base.rounding import about
@@ -54,6 +55,9 @@ def change_answer(found: ChangeComparison) -> Answer:
         shown = change.verdict in ("better", "worse") and spent <= _FAILURE + _ROOM
         text = _text_of_score(found, change, shown=shown) if change.name not in _OTHERS else _text(change, shown=shown)
         sentences.append(Sentence("shown" if shown else "seen", text, "asymptotic" if shown else "", _numbers(change)))
+    if not found.paired and all(each.kind == "seen" for each in sentences):
+        first = sentences[0]
+        sentences[0] = replace(first, text=f"No change is shown: {first.text[0].lower()}{first.text[1:]}")
     n = counted(found.new.n, "sample") if found.paired else f"these {found.old.n:,} and {found.new.n:,} samples"
     assumptions = (
         f"{f'these {n}' if found.paired else n} are independent draws from those the models will see",
@@ -112,12 +116,12 @@ def _next_step(found: ChangeComparison, told: Sequence[Sentence]) -> Sentence:
     first = found.judged[0]
     if found.paired and told[0].kind == "shown" and first.verdict == "worse":
         return Sentence("next", f"Keep {found.old.source}.")
-    if any(each.kind == "shown" for each in told):
+    if not found.paired or any(each.kind == "shown" for each in told):
         about = found.new.about
         table = about.get("table", found.new.source), about.get("columns", {})
         command = command_for(["measure"], "measure", *table)
         return Sentence("next", "See where the new one is wrong:", data={"command": command})
-    if (rows := _rows_needed(first)) is None or not found.paired:
+    if (rows := _rows_needed(first)) is None:
         return Sentence("next", "Bring more rows, or take the simpler one.")
     said = f"Bring more rows, or take the simpler one: about {rows:,} would show a difference of this size."
     return Sentence("next", said, data={"rows": rows})

@@ -124,6 +124,7 @@ class VerdictRow(NamedTuple):
     where: str
     found: str
     limit: str
+    """The number, as in "5%", "0.9 to 1.1" or "below 5%"."""
     verdict: Outcome
     remark: str
     """How sure it is, and what would show it."""
@@ -169,11 +170,23 @@ class Verdict:
         """A row per requirement and group, the worst verdicts first."""
         return [
             VerdictRow(
-                *(each.requirement, each.where, f"{each.what} {each.found}", each.limit_text),
+                *(each.requirement, each.where, f"{each.what} {each.found}"),
+                re.sub("^(limits?|must be) ", "", each.limit_text),
                 *(each.outcome, each.remark.removeprefix(", ")),
             )
             for each in self.worst_first
         ]
+
+    @property
+    def sure(self) -> str:
+        """How sure the numbers are, where it is the same of all."""
+        said = {each.remark.removeprefix(", ").partition(";")[0] for each in self.judgements}
+        return said.pop() if len(said) == 1 else ""
+
+    def beside(self, row: VerdictRow) -> str:
+        """What is said of a row below a table whose head says how sure all are; empty where that is all."""
+        said = row.remark.removeprefix(self.sure).lstrip("; ")
+        return f"{capital(said)}." if said else ""
 
     @property
     def lines(self) -> tuple[str, ...]:

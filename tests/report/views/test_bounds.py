@@ -23,7 +23,8 @@ def test_the_headline_is_the_first_bound_and_the_section_has_all(found):
     assert claim.probability == "95% sure, for samples drawn like these 400."
     assert claim.assumptions == tuple(first.assumptions)
     (section,) = made.sections
-    table, figures, *claims = section.blocks
+    table, *claims = section.blocks
+    (figures,) = made.picture
     assert isinstance(table, Table)
     assert table.texts() == [
         [bound_name(method), each.name, f"{'≤' if each.side == 'upper' else '≥'} {each.text}"]

@@ -89,7 +89,10 @@ def test_the_table_of_rates_has_every_group_and_says_how_columns_were_cut(found:
     assert heads[:6] == ["group", "samples", "events", "mean score %", "observed rate %", "O/E"]
     assert isinstance(first[5], Strong)  # type: ignore[index]
     assert heads[-1] == "ECE 15"
-    assert "Metrics per group" in [each.title for each in found.report().appendix]
+    (per_group,) = (each for each in found.report().appendix if each.title == "Metrics per group")
+    heads = [column.head for table in per_group.blocks for column in table.columns[2:]]
+    assert len(heads) == 1 + len(found.groups)
+    assert all(len(table.columns) <= 7 for table in per_group.blocks)
     named = certcal.measure(TABLE, by="kind", bootstrap=0, metrics=["brier_score", "accuracy", "base_rate"])
     (table,) = (block for block in section(named.report()).blocks if isinstance(block, Table))
     assert [column.head for column in table.columns][7:9] == ["gap, points", "joint interval of the gap"]

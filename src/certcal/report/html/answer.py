@@ -10,6 +10,8 @@ from certcal.report.html.svg import WIDTHS, coordinate, picture
 from certcal.report.scale import Scale
 from certcal.result import Answer, Sentence
 
+_LONG = 90  # letters
+
 
 def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
     """The first sentence in large type, the picture, then the other sentences and what to do next.
@@ -20,7 +22,7 @@ def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
     told = [each for each in others if each.kind != "next"]
     return element(
         "div",
-        element("h2", tag(first), as_markup(first.text, SENTENCE), id="answer"),
+        element("h2", tag(first), as_markup(first.text, SENTENCE), id="answer", class_=_size(first.text, seen)),
         element("div", seen, class_="picture") if seen else None,
         element(
             "div",
@@ -38,6 +40,11 @@ def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
         ),
         class_="answer" if seen else "answer alone",
     )
+
+
+def _size(text: str, seen: Child) -> str | None:
+    """A long sentence beside a picture is set smaller, so that what follows stays on the first screen."""
+    return "long" if seen and len(text) > _LONG else None
 
 
 def tag(sentence: Sentence) -> Raw | None:

@@ -157,7 +157,7 @@ def _verdict_element(verdict: Verdict) -> Raw:
     """Every requirement with its sign, those that are not met first; of very many the first ones."""
     rows = verdict.table()[:_MOST_JUDGED]
     left = len(verdict.judgements) - len(rows)
-    lines = _verdict_table(rows) if len(rows) > 1 else _judgement_line(verdict.decisive)
+    lines = _verdict_table(verdict, rows) if len(rows) > 1 else _judgement_line(verdict.decisive)
     more = note(f"{left} more are in the JSON of this page.") if left else None
     summary = element("p", as_markup(verdict.summary, SENTENCE)) if verdict.summary else None
     beside = note(as_markup(verdict.note, SENTENCE)) if verdict.note else None
@@ -174,7 +174,7 @@ def _sign(outcome: Outcome) -> Raw:
     return element("span", _OUTCOME_SIGNS[outcome], aria_hidden="true")
 
 
-def _verdict_table(rows: Sequence[VerdictRow]) -> Raw:
+def _verdict_table(verdict: Verdict, rows: Sequence[VerdictRow]) -> Raw:
     """A row per requirement; how sure it is and what would show it stand below what was found."""
 
     def cells(row: VerdictRow) -> Iterable[Child]:
@@ -182,12 +182,14 @@ def _verdict_table(rows: Sequence[VerdictRow]) -> Raw:
         yield as_markup(row.requirement, SENTENCE)
         if places:
             yield as_markup(row.where, SENTENCE)
-        remark = element("small", as_markup(capital(f"{row.remark}."), SENTENCE)) if row.remark else None
+        said = verdict.beside(row)
+        remark = element("small", as_markup(said, SENTENCE)) if said else None
         yield [as_markup(row.found, SENTENCE), remark]
         yield as_markup(row.limit, SENTENCE)
 
     places = any(row.where for row in rows)
-    heads = ("verdict", "requirement", *(("where",) if places else ()), "found", "limit")
+    found = f"found, {verdict.sure}" if verdict.sure else "found"
+    heads = ("verdict", "requirement", *(("where",) if places else ()), found, "limit")
     return table(heads, map(cells, rows), class_="judged")
 
 

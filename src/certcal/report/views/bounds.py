@@ -52,7 +52,7 @@ def view(found: Bounds) -> Report:
         [
             Section(
                 "Bounds for the population",
-                [_table_of_bounds(found), bound_blocks(named), two_sided_claim(found.interval, bounds)],
+                [_table_of_bounds(found), bound_blocks(named, 1), two_sided_claim(found.interval, bounds)],
                 brief=True,
             ),
             Section("Published formula, not a bound", unproved, brief=True),
@@ -60,6 +60,7 @@ def view(found: Bounds) -> Report:
         ],
         [claims_in_full(found.claims())],
         notes=_notes_of_bounds(found),
+        picture=[Figures(charts(found))] if charts(found) else (),
     )
 
 
@@ -147,9 +148,9 @@ def _group_table(found: Bounds) -> Table:
 _SEEN = {"gap": "error on the samples", "largest error on the samples": "error on the samples"}
 
 
-def bound_blocks(bounds: Mapping[str, Bound]) -> list[Block]:
-    """Bars of what upper bounds add up to, by their names, and the claims that follow the first, the headline's."""
-    pictures = terms_charts(bounds)
+def bound_blocks(bounds: Mapping[str, Bound], drawn: int = 0) -> list[Block]:
+    """Bars of what upper bounds add up to but for those drawn, and the claims that follow the first, the headline's."""
+    pictures = terms_charts(bounds)[drawn:]
     claims = [bound_claim(bound, "") for bound in list(bounds.values())[1:]]
     return [*([Figures(pictures)] if pictures else []), *claims]
 

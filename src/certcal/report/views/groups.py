@@ -109,7 +109,7 @@ def _scale(rows: Sequence[NamedInterval], task: str) -> tuple[Axis, float, str]:
 
 
 def _forest(found: Measurement, groups: Sequence[MeasuredGroup]) -> Chart:
-    rows = [_interval(each, found.task)._replace(name=_short_name(each)) for each in groups[:_MOST_DRAWN]]
+    rows = [_interval(each, found.task)._replace(name=short_name(each)) for each in groups[:_MOST_DRAWN]]
     axis, ideal, name = _scale(rows, found.task)
     left = len(groups) - len(rows)
     caption = (
@@ -128,8 +128,8 @@ def _forest(found: Measurement, groups: Sequence[MeasuredGroup]) -> Chart:
     )
 
 
-def _short_name(group: MeasuredGroup) -> str:
-    """Of a crossing the values, which say which columns they are of; the table has both."""
+def short_name(group: MeasuredGroup) -> str:
+    """Of a crossing the values, which say which columns they are of."""
     return " × ".join(group.where.values()) if len(group.where) > 1 else group.name
 
 
@@ -193,7 +193,7 @@ def _rates(found: Measurement) -> Table:
         cells["gap interval"] = _between(100 * rate.gap_interval[0], 100 * rate.gap_interval[1], 1)
         cells["slope"] = "–" if rate.slope is None else minus(f"{rate.slope:.2f}")
         cells["slope interval"] = _between(*(rate.slope_interval or (math.nan, math.nan)), 2)
-        lines.append((group.name, group.n, cells))
+        lines.append((short_name(group), group.n, cells))
     note = "In bold: beyond sampling error." if any(rate.direction for rate in rates) else ""
     shown: dict[Any, Column] = {key: column for key, column in columns.items() if column is not None}
     for row in metrics:

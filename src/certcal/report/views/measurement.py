@@ -42,7 +42,7 @@ from certcal.report.numbers import INTERVALS, bins_text, interval, number, p_val
 from certcal.report.observed_rates import rates_choice, rates_table
 from certcal.report.reliability import reliability_chart
 from certcal.report.views.bounds import bound_blocks, bound_claim, claims_in_full
-from certcal.report.views.groups import group_charts, group_head, key_of_row, measured_groups
+from certcal.report.views.groups import group_charts, group_head, key_of_row, measured_groups, short_name
 from certcal.verbs.measure import bound_method
 
 if TYPE_CHECKING:
@@ -145,13 +145,23 @@ def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
     return Table(columns, rows, caption, cautions(group.rows, task), most=10_000)
 
 
+_BESIDE = 5  # columns of groups that a page has room for
+
+
 def _group_intervals(found: Measurement) -> list[Block]:
     if not found.groups:
         return []
     spreads = any(row.interval is not None for group in found.groups for row in group.rows)
-    columns = [Column("metric"), Column("bins", "count")]
-    columns += [Column(group.name, "estimate") for group in (found.whole, *found.groups)]
-    by_key = [{key_of_row(row): row for row in group.rows} for group in (found.whole, *found.groups)]
+    parts = (found.whole, *found.groups)
+    return [
+        _metrics_of_groups(found, parts[start : start + _BESIDE], start, spreads)
+        for start in range(0, len(parts), _BESIDE)
+    ]
+
+
+def _metrics_of_groups(found: Measurement, parts: Sequence[Any], start: int, spreads: bool) -> Table:
+    columns = [Column("metric"), Column("bins", "count"), *(Column(short_name(group), "estimate") for group in parts)]
+    by_key = [{key_of_row(row): row for row in group.rows} for group in parts]
     rows: list[list[Cell]] = []
     for row in found.whole.rows:
         mine = [values.get(key_of_row(row)) for values in by_key]
@@ -159,9 +169,8 @@ def _group_intervals(found: Measurement) -> list[Block]:
         rows.append([name, bins_text(row), *("" if each is None else float(each.value) for each in mine)])
         if spreads:
             rows.append(["", "", *("" if each is None else interval(each) for each in mine)])
-    return [
-        Table(columns, rows, f"Every metric per group{', with intervals' if spreads else ''}", fit="split", most=10_000)
-    ]
+    title = "" if start else f"Every metric per group{', with intervals' if spreads else ''}"
+    return Table(columns, rows, title, fit="split", most=10_000)
 
 
 def _by_method(bounds: Sequence[Bound]) -> dict[str, Bound]:
@@ -222,7 +231,7 @@ def _certainty_note(found: Measurement) -> str:
 
 
 def _intervals_note(given: Mapping[str, Any]) -> str:
-    said = f"Intervals: {percent_text(given['level'])}. {INTERVALS}"
+    said = f"Intervals: {percent_text(given['level'])}, each on its own; those of the answer hold together. {INTERVALS}"
     if "bootstrap" not in given:
         return said
     drawn = f"{given['bootstrap']:,} resamples, seed {given['seed']}"
