@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from certcal.lab.study import StudyTable
+from tests.smoothing.drawing import draw
+
 SOURCE = Path(__file__).parent.parent / "src" / "certcal"
 
 # Groups of rooms, top to bottom: a room may use any room of a lower group. Private modules (`_name`) are the lowest.
@@ -512,6 +515,8 @@ def test_asking_the_command_line_for_help_loads_no_numerics() -> None:
         "measure --help",
         "certify --help",
         "demo --help",
+        "report --help",
+        "completion bash",
         "recalibrate fit --help",
         "train --help",
     )
@@ -519,3 +524,40 @@ def test_asking_the_command_line_for_help_loads_no_numerics() -> None:
     for words, modules in zip(asked, loaded_by(*map(code.format, asked)), strict=True):
         assert "click" in modules, words
         assert outside(modules) <= {"numpy", "click", "rich", *FORMS}, words
+
+
+CHART = """
+import sys
+import certcal.report.mpl as mpl
+from certcal.report.charts import curves
+mpl.figure_bytes(curves("t", [0, 1], {"a": [0, 1]}, y_label="y", description="").figure(), "png")
+assert "matplotlib.pyplot" not in sys.modules
+"""
+
+
+CERTIFY = """
+import sys
+from certcal.cli import main
+def certify(run):
+    sys.argv = ["certcal", "certify", run, "--radius", ".25"]
+    try:
+        main()
+    except SystemExit as end:
+        assert end.code == 0
+"""
+
+
+def test_what_is_called_loads_no_library_that_it_does_without(tmp_path: Path) -> None:
+    run, table = draw(tmp_path / "run").path, tmp_path / "study.parquet"
+    StudyTable.of({"model": ["a"]}).write(table)
+    without = {
+        CHART: {"torch", "pandas"},
+        "import certcal.report.mpl": {"matplotlib"},
+        "from certcal.models.devices import resolve\nassert resolve('cpu') == 'cpu'": {"torch"},
+        "from certcal.lab import baselines\nbaselines.brier_confidences([0.5], [0.6], [1])": {"torch"},
+        f"from certcal.lab.study import StudyTable as T\npath = {str(table)!r}\nT.read(path).write(path)": {"pandas"},
+        f"{CERTIFY}certify({str(run)!r})": {"torch", "sklearn", "onnxruntime", "onnx", "pandas", "matplotlib"},
+    }
+    for (code, libraries), modules in zip(without.items(), loaded_by(*without), strict=True):
+        assert "certcal" in modules, code
+        assert not modules & libraries, code

@@ -1,8 +1,5 @@
 """Which device a word means, and what is said where it is not there."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -46,12 +43,6 @@ def test_a_device_without_float64_is_known() -> None:
         assert has_doubles("cpu")
     with accelerator():
         assert has_doubles("pretend:1")
-
-
-def test_the_cpu_is_known_without_loading_torch() -> None:
-    program = "import sys; from certcal.models.devices import resolve; print(resolve('cpu'), 'torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert done.stdout == "cpu False\n"
 
 
 def test_threads_and_generator_are_as_before_also_after_an_error() -> None:

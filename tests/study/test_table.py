@@ -1,8 +1,6 @@
 import base64
 import gzip
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -224,17 +222,6 @@ def test_text_that_is_not_unicode_is_refused_before_anything_is_written(tmp_path
     with pytest.raises(InputError, match="column 'model' holds"):
         StudyTable.of({"model": ["net\udcff"]}).write(tmp_path / "t.parquet")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_reading_and_writing_do_without_pandas(tmp_path):
-    table().write(tmp_path / "t.parquet")
-    code = (
-        "import sys; from certcal.lab.study import StudyTable\n"
-        "path = sys.argv[1]; StudyTable.read(path).write(path)\n"
-        "print('pyarrow' in sys.modules, 'pandas' in sys.modules)"
-    )
-    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path / "t.parquet")], capture_output=True, text=True)
-    assert (ran.stdout, ran.stderr) == ("True False\n", "")
 
 
 def test_a_table_shows_what_is_in_it():
