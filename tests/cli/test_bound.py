@@ -101,7 +101,8 @@ def test_noise_may_be_on_the_logit_scale(certcal_command, scores):
 
 
 def test_no_figure_of_the_page_has_two_terms_with_one_hatching(scores):
-    charts = certcal.bound(scores, perturb=0.2).report().charts()
+    made = certcal.bound(scores, perturb=0.2).report()
+    charts = [*made.picture[0].charts, *made.charts()]
     assert len(charts) > 1
     assert sum(len(chart.panels[0].names) for chart in charts) == 6
     assert all(len({term for terms in chart.panels[0].terms for term in terms}) <= 8 for chart in charts)
