@@ -1190,6 +1190,14 @@ MUTATIONS = (
         "tests/verbs/test_changes.py::test_sentences_are_shown_while_their_failures_add_up_to_the_level",
     ),
     mutation(
+        "changes: gaps of bins in which next to nothing happened show how much they vary",
+        "metrics/differences.py",
+        "if min(_count_rarer(before), _count_rarer(after)) < _FEW",
+        "if min(_count_rarer(before), _count_rarer(after)) < 0",
+        "tests/metrics/test_differences.py::"
+        "test_of_a_few_events_the_change_of_the_binned_error_is_covered_by_enumeration",
+    ),
+    mutation(
         "changes: a bin whose sign is unclear has the sign that is seen",
         "metrics/differences.py",
         "np.sign(other[places])[np.searchsorted((places[1:] + places[:-1]) / 2, np.arange(size))]",

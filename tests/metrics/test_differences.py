@@ -20,6 +20,7 @@ from certcal.metrics.differences import (
     difference_interval,
     joint_interval,
     joint_level,
+    metric_change,
     paired_ece_interval,
     score_change,
 )
@@ -33,6 +34,21 @@ BRIER, NLL = (METRICS[name] for name in ("top_label_brier_score", "top_label_nll
 def estimates(entry, predictions):
     arrays, options = entry.arguments(predictions)
     return Estimate(entry.name, entry.function(*arrays, sample_weight=predictions.sample_weight, **options), 9)
+
+
+@pytest.mark.parametrize(("events", "old", "new"), [(2, 0.04, 2), (3, 0.06, 5.4), (4, 0.08, 5.6), (4, 1.2, 4)])
+def test_of_a_few_events_the_change_of_the_binned_error_is_covered_by_enumeration(events, old, new):
+    n, missed, wrong = 100, 0.0, 0.0
+    truth = (abs(new - events) - abs(old - events)) / n
+    for count in range(22):
+        y = np.arange(n) < count
+        sides = (Predictions.from_scores(np.full(n, each / n), y) for each in (old, new))
+        spread = metric_change("ece", *sides, LEVEL, paired=True)[2]
+        chance = math.comb(n, count) * (events / n) ** count * (1 - events / n) ** (n - count)
+        missed += chance * (not spread.lower - 1e-12 <= truth <= spread.upper + 1e-12)
+        wrong += chance * (spread.lower > 0 > truth or spread.upper < 0 < truth)
+    assert missed <= 0.05
+    assert wrong <= 0.025
 
 
 def test_percentiles_of_a_biased_metric_do_not_show_a_change():

@@ -218,3 +218,21 @@ def test_a_deviation_near_none_is_told_by_its_ratio() -> None:
     said = certcal.measure(outcomes, [0.47] * 800, by=["a", "b"] * 400).answer
     assert "200 events for 188 predicted: O/E 1.06 (0.9" in next(each.text for each in said if "where" in each.data)
     assert next(each for each in found if "where" in each.data).kind == "shown"
+
+
+def test_no_p_value_is_0() -> None:
+    z, y = np.full(8000, 0.5), np.repeat([0, 1], [7600, 400])
+    for weight in (None, np.full(8000, 1.5)):
+        found = certcal.measure(certcal.Predictions.from_scores(z, y, weight), by=np.repeat(["a"], 8000))
+        assert 0 < found.groups[0].rate.p < 1e-300
+
+
+@pytest.mark.parametrize(("by", "name"), [("y", "y"), (["site", "site*y"], "y")])
+def test_groups_of_one_outcome_are_refused(by: Any, name: str) -> None:
+    table = {"score": [0.2, 0.7, 0.9, 0.4], "y": [0, 1, 1, 0], "site": ["a", "b", "a", "b"]}
+    for verb in (certcal.measure, certcal.recalibrate):
+        with pytest.raises(InputError, match=f"'{name}' says what was true, .* group by what is known beforehand"):
+            verb(table, by=by)
+    labelled = {"p0": [0.2, 0.7], "p1": [0.8, 0.3], "label": [1, 0]}
+    with pytest.raises(InputError, match="'label' says what was true"):
+        certcal.measure(labelled, by="label")

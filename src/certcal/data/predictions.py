@@ -223,9 +223,17 @@ class PredictionStream:
             if real and self.layout.kind != "score":
                 raise InputError("real scores are one column, and another says what happened", remedy=_NAME_BOTH)
             self.groupings = Groupings((by,) if isinstance(by, str) else tuple(by), self.table.columns, rules)
+            self._refuse_groups_of_outcomes()
         self.real, self.rules = real, rules
         self.width = self._width()
         self.size = size
+
+    def _refuse_groups_of_outcomes(self) -> None:
+        """Given what was true, calibrated scores are wrong, and a map by group would need to know it."""
+        truth = {self.layout.get(role) for role in ("outcome", "correct", "label")}
+        if name := next((each for each in self.groupings.columns if each in truth), None):
+            reason = f"{name!r} says what was true, and in groups of one outcome even calibrated scores are wrong"
+            raise InputError(reason, argument="by", remedy="group by what is known beforehand, such as the prediction")
 
     @property
     def rows(self) -> int | None:

@@ -61,6 +61,7 @@ class ByName(tuple[Member, ...]):
         return table_of(self) if self else "no groups"
 
 
+LEAST_P = 2.0**-1022  # a tail below the least number is not 0
 _OF_SCORES = ("events", "expected", "ratio", "ratio_interval")
 
 
@@ -152,12 +153,13 @@ def deviation_p(bins: BinTable) -> float:
 
     weight, expected, events = (float(each.sum()) for each in (bins.weight, bins.confidence_sum, bins.correct_sum))
     if not _is_unweighted(bins):
-        return min(1.0, 2 * math.exp(-2 * (events - expected) ** 2 / float(bins.squared_weight.sum())))
+        tail = math.exp(-2 * (events - expected) ** 2 / float(bins.squared_weight.sum()))
+        return min(1.0, max(2 * tail, LEAST_P))
     n, mean = round(weight), min(1.0, max(0.0, expected / weight))
     tails: list[float] = []
     for hits, p in ((round(events), mean), (n - round(events), 1 - mean)):
         tails.append(1.0 if hits == 0 else n * p if hits == 1 else float(betainc(hits, n - hits + 1, p)))
-    return 2 * min(tails) if min(tails) <= 0.25 else 1.0
+    return max(2 * min(tails), LEAST_P) if min(tails) <= 0.25 else 1.0
 
 
 def _is_unweighted(bins: BinTable) -> bool:
