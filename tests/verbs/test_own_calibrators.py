@@ -1,6 +1,7 @@
 """A calibrator of one's own goes wherever a name goes: predictions, scores of all classes, certified samples."""
 
 import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -190,6 +191,8 @@ def test_what_cannot_be_kept_in_a_file_is_refused_only_when_a_file_is_asked_for(
 class Halved(ConfidenceMap):
     """A map of one's own that can be kept: a subclass of the project's base."""
 
+    _kept: ClassVar = {"factor": (0.0, 1.0)}
+
     def fit(self, confidence, correct, sample_weight=None):
         self.factor_ = 0.5
         return self
@@ -199,9 +202,6 @@ class Halved(ConfidenceMap):
 
     def _interval(self, lower, upper):
         return self.factor_ * lower, self.factor_ * upper
-
-    def _state(self):
-        return {"factor": self.factor_} if hasattr(self, "factor_") else None
 
     def _restore(self, state):
         self.factor_ = float(state["factor"])

@@ -58,11 +58,6 @@ class AffineScaling(ScoreMap):
         linear: Floats = getattr(self, f"{self._linear}_")
         return ClassFormula(self.inputs, self.classes_.size, words, linear, self.intercept_, self.floor_)
 
-    def _state(self) -> dict[str, Any] | None:
-        if not hasattr(self, "intercept_"):
-            return None
-        return {self._linear: getattr(self, f"{self._linear}_").tolist(), "intercept": self.intercept_.tolist()}
-
     def _restore(self, state: Mapping[str, Any]) -> None:
         name, intercept = self._linear, numbers(state, "intercept", (None,))
         k = intercept.size
@@ -107,7 +102,7 @@ class VectorScaling(AffineScaling):
     """
 
     scale_: Floats
-    _linear = "scale"
+    _linear, _kept = "scale", {"scale": None, "intercept": None}
 
     def __init__(self, penalty: float = 1.0, inputs: str = "logits") -> None:
         self.penalty = penalty
@@ -158,7 +153,7 @@ class MatrixScaling(AffineScaling):
     """
 
     matrix_: Floats
-    _linear = "matrix"
+    _linear, _kept = "matrix", {"matrix": None, "intercept": None}
 
     def __init__(self, penalty: float = 1.0, off_diagonal_penalty: float = 300.0, inputs: str = "logits") -> None:
         self.penalty = penalty

@@ -68,6 +68,8 @@ class Calibrator(ABC):
 
     _known: ClassVar[dict[str, type[Calibrator]]] = {}
     _choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"closed": CLOSED, "inputs": INPUTS}
+    _kept: ClassVar[Mapping[str, tuple[float, float] | None]]
+    """What a fit finds, by its names in files (attributes have an underscore behind them), and limits of numbers."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -129,7 +131,7 @@ class Calibrator(ABC):
         )
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self._state() is not None
+        return f"{next(iter(self._kept))}_" in vars(self)
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -138,13 +140,15 @@ class Calibrator(ABC):
     def _check_choice(self, name: str) -> str:
         return choice(getattr(self, name), self._choices[name], name)
 
-    @abstractmethod
-    def _state(self) -> dict[str, Any] | None:
-        """What was fitted, as numbers, texts, lists and mappings of them; None before fit."""
+    def _state(self) -> dict[str, Any]:
+        """What was fitted, as numbers, texts, lists and mappings of them."""
+        return {name: _as_json(getattr(self, f"{name}_")) for name in self._kept}
 
-    @abstractmethod
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Take over a state that may come from a file, so everything in it is checked; InputError says what is bad."""
+        for name, limits in self._kept.items():
+            if limits is not None:
+                setattr(self, f"{name}_", number(state, name, *limits))
 
     def _formula(self) -> Formula:
         """What the fitted map computes, for export to other languages."""
@@ -155,8 +159,9 @@ class Calibrator(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: class, parameters, and what was fitted. Floats come back as they were, bit for bit."""
-        params = {name: _param_as_json(value) for name, value in self.get_params(deep=False).items()}
-        return {"type": type(self).__name__, "params": params, "fitted": self._state()}
+        params = {name: _as_json(value) for name, value in self.get_params(deep=False).items()}
+        state = self._state() if self.__sklearn_is_fitted__() else None
+        return {"type": type(self).__name__, "params": params, "fitted": state}
 
     @staticmethod
     def from_dict(document: Mapping[str, Any]) -> Calibrator:
@@ -377,7 +382,9 @@ def _unfitted_copy(value: Any) -> Any:
     return value.unfitted() if isinstance(value, Calibrator) else value
 
 
-def _param_as_json(value: Any) -> Any:
-    if isinstance(value, Calibrator):
-        return value.to_dict()
-    return value.tolist() if hasattr(value, "tolist") else value
+def _as_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _as_json(each) for key, each in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(each) for each in cast("list[Any]", value)]
+    return value.to_dict() if hasattr(value, "to_dict") else value.tolist() if hasattr(value, "tolist") else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class BinnedMap(OutcomeMap):
 
     A bin without samples has the value in its middle.
     """
+
+    _kept: ClassVar = dict.fromkeys(("closed", "edges", "values", "counts"))
 
     def __init__(self, bins: int = 15, closed: str = "left") -> None:
         self.bins = bins
@@ -86,17 +88,6 @@ class BinnedMap(OutcomeMap):
         if self.counts_ is None:
             raise InputError("the map was fitted with sample_weight, for which no guarantee is known; fit without")
         return self._cells(), level, {"bins": self.values_.size, "closed": self.closed_}
-
-    def _state(self) -> dict[str, Any] | None:
-        if not hasattr(self, "edges_"):
-            return None
-        counts = self.counts_ and {name: count.tolist() for name, count in self.counts_.items()}
-        return {
-            "closed": self.closed_,
-            "edges": self.edges_.tolist(),
-            "values": self.values_.tolist(),
-            "counts": counts,
-        }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         closed = choice(state.get("closed"), CLOSED, "closed")

@@ -120,6 +120,9 @@ class CertifiedLogistic(LogisticMap, CertifiedMap):
         self.tradeoff = tradeoff
         self.tolerance = tolerance
 
+    def _coefficients(self) -> tuple[float, ...]:
+        return self.slope_, self.intercept_
+
     def _search(self, points: BrierPoints, places: Floats, centre: float, far: float) -> None:
         """Search slopes up to STEEPEST and offsets up to ``far``, at log-odds that are ``places`` + ``centre``."""
         corners = np.array([0.0, 0.0 - far]), np.array([STEEPEST, far])
@@ -165,7 +168,7 @@ class CertifiedTemperature(CertifiedLogistic):
     """
 
     intercept_ = 0.0
-    _limits: ClassVar = {"slope": (0.0, STEEPEST), "objective": (0.0, 1.0), "gap": (0.0, 1.0)}
+    _kept: ClassVar = {"slope": (0.0, STEEPEST), "objective": (0.0, 1.0), "gap": (0.0, 1.0)}
 
     def _fit_points(self, points: BrierPoints) -> None:
         low, high = log_odds(points.x)
@@ -209,7 +212,7 @@ class CertifiedBeta(CertifiedLogistic):
     (0.0, [0.75])
     """
 
-    _limits: ClassVar = {"slope": (0.0, STEEPEST), "intercept": (-1e6, 1e6), "objective": (0.0, 1.0), "gap": (0.0, 1.0)}
+    _kept: ClassVar = {"slope": (0.0, STEEPEST), "intercept": (-1e6, 1e6), "objective": (0.0, 1.0), "gap": (0.0, 1.0)}
 
     def _fit_points(self, points: BrierPoints) -> None:
         low, high = log_odds(points.x)

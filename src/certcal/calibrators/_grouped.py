@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,7 @@ class GroupedMap(Calibrator):
 
     common_: Any
     corrections_: tuple[Correction, ...]
+    _kept: ClassVar = {"common": None, "corrections": None}
 
     @property
     def rules(self) -> tuple[GroupRule, ...]:
@@ -163,12 +164,10 @@ class GroupedMap(Calibrator):
         ends = one.transform([0.0, 1.0]) if getattr(one, "monotone", False) else (0.0, 1.0)
         return float(ends[0]), float(ends[1])
 
-    def _state(self) -> dict[str, Any] | None:
-        if not hasattr(self, "common_"):
-            return None
+    def _state(self) -> dict[str, Any]:
         if not isinstance(self.common_, Calibrator):
             raise InputError(f"a {type(self.common_).__name__} cannot be written as JSON, and it is the common map")
-        return {"common": self.common_.to_dict(), "corrections": [each.to_dict() for each in self.corrections_]}
+        return super()._state()
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         common = self._fitted_in(state.get("common"))

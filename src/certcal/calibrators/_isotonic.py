@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ class CurveMap:
     """What maps that are a monotone curve share, for classes that fit it."""
 
     curve_: MonotoneCurve
+    _kept: ClassVar = {"curve": None}
 
     def _apply(self, values: Floats) -> Floats:
         return self.curve_(values)
@@ -64,8 +65,8 @@ class CurveMap:
         words = f"straight lines between {self.curve_.x.size} knots, constant outside"
         return ScoreFormula(lines(self.curve_.x, self.curve_.y), words)
 
-    def _state(self) -> dict[str, Any] | None:
-        return {"x": self.curve_.x.tolist(), "y": self.curve_.y.tolist()} if hasattr(self, "curve_") else None
+    def _state(self) -> dict[str, Any]:
+        return {"x": self.curve_.x.tolist(), "y": self.curve_.y.tolist()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         x = numbers(state, "x", (None,))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.calibrators._base import OutcomeMap, number
+from certcal.calibrators._base import ConfidenceMap, OutcomeMap, number
 from certcal.calibrators._formulas import SCORE, ScoreFormula, Term, constant
 from certcal.calibrators.scores import LEAST, Floats
 
@@ -45,18 +46,17 @@ def resolution(z: Floats) -> float:
     return max(NEAREST, float(distance[inner].min()) / 2) if inner.any() else _HARD_VOTES
 
 
-class LogisticMap:
+class LogisticMap(ConfidenceMap):
     """sigmoid(slope·logit(z) + intercept) with a slope >= 0, for classes that fit the two; see :func:`log_odds`."""
 
     slope_: float
     intercept_: float
     nearest_: float = NEAREST
     """Scores nearer to 0 or 1 count as this far away."""
-    _limits: ClassVar[Mapping[str, tuple[float, float]]]  # of the numbers that a file may hold
 
+    @abstractmethod
     def _coefficients(self) -> tuple[float, ...]:
         """Factors of the terms of the log-odds, the intercept last. With all others 0 the map is constant."""
-        return self.slope_, self.intercept_
 
     def _log_odds(self, values: Floats) -> tuple[Floats, Floats]:
         return log_odds(values, self.nearest_)
@@ -85,16 +85,11 @@ class LogisticMap:
         value = (low * a + high * b + shift).logistic(LARGEST_LOG_ODDS * max(a, b) + abs(shift))
         return ScoreFormula(value, f"sigmoid(a ln z - b ln(1 - z) + c) with a = {a:g}, b = {b:g}, c = {shift:g}")
 
-    def _state(self) -> dict[str, Any] | None:
-        found = {name: getattr(self, f"{name}_", None) for name in self._limits}
-        return None if None in found.values() else found | self._pulled_in()
-
-    def _pulled_in(self) -> dict[str, Any]:
-        return {} if self.nearest_ == NEAREST else {"nearest": self.nearest_}
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | ({} if self.nearest_ == NEAREST else {"nearest": self.nearest_})
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        for name, limits in self._limits.items():
-            setattr(self, f"{name}_", number(state, name, *limits))
+        super()._restore(state)
         self.nearest_ = number({"nearest": NEAREST, **state}, "nearest", NEAREST, 0.5)
 
 
@@ -137,7 +132,7 @@ class PlattScaling(LogisticMap, OutcomeMap):
     """
 
     _choices: ClassVar = {"targets": ("platt", "outcomes")}
-    _limits: ClassVar = {"slope": (0.0, 1e6), "intercept": (-1e8, 1e8)}
+    _kept: ClassVar = {"slope": (0.0, 1e6), "intercept": (-1e8, 1e8)}
 
     def __init__(self, targets: str = "platt", intercept: bool = True) -> None:
         self.targets = targets
@@ -153,6 +148,9 @@ class PlattScaling(LogisticMap, OutcomeMap):
         columns = [low + high, np.ones(z.size)][: 2 if self.intercept else 1]
         found = fit_logistic(columns, targets, w, [1.0, 0.0][: len(columns)], 1)
         self.slope_, self.intercept_ = float(found[0]), float(found[1]) if self.intercept else 0.0
+
+    def _coefficients(self) -> tuple[float, ...]:
+        return self.slope_, self.intercept_
 
 
 class BetaCalibration(LogisticMap, OutcomeMap):
@@ -185,7 +183,7 @@ class BetaCalibration(LogisticMap, OutcomeMap):
     """
 
     _choices: ClassVar = {"parameters": ("abm", "am", "ab")}
-    _limits: ClassVar = {"a": (0.0, 1e6), "b": (0.0, 1e6), "c": (-1e8, 1e8)}
+    _kept: ClassVar = {"a": (0.0, 1e6), "b": (0.0, 1e6), "c": (-1e8, 1e8)}
 
     def __init__(self, parameters: str = "abm") -> None:
         self.parameters = parameters

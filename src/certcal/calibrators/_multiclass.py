@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,7 @@ class OneVsRest(MadeOfMaps):
 
     maps_: list[OutcomeMap]
     """One map per class."""
+    _kept: ClassVar = {"maps": None}
 
     def __init__(self, calibrator: OutcomeMap, inputs: str = "logits") -> None:
         self.calibrator = calibrator
@@ -94,9 +95,6 @@ class OneVsRest(MadeOfMaps):
     def _formula(self) -> ClassFormula:
         maps = tuple(map(self._formula_in, self.maps_))
         return ClassFormula(self.inputs, len(maps), "one map per class, made to sum to 1", each=maps)
-
-    def _state(self) -> dict[str, Any] | None:
-        return {"maps": [each.to_dict() for each in self.maps_]} if hasattr(self, "maps_") else None
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         given = state.get("maps")
@@ -139,6 +137,7 @@ class TopLabel(MadeOfMaps):
     maps_: dict[int, OutcomeMap]
     """Maps by predicted class; empty without ``per_class``."""
     _keeps_predictions = True
+    _kept: ClassVar = {"classes": None, "pooled": None, "maps": None}
 
     def __init__(self, calibrator: OutcomeMap, per_class: bool = False, inputs: str = "logits") -> None:
         self.calibrator = calibrator
@@ -178,18 +177,11 @@ class TopLabel(MadeOfMaps):
         tops = {k: self._formula_in(each) for k, each in self.maps_.items()}
         return ClassFormula(self.inputs, self.classes_.size, words, top=top, tops=tops)
 
-    def _state(self) -> dict[str, Any] | None:
-        if not hasattr(self, "pooled_"):
-            return None
-        maps = {str(k): each.to_dict() for k, each in self.maps_.items()}
-        return {"classes": int(self.classes_.size), "pooled": self.pooled_.to_dict(), "maps": maps}
-
     def _restore(self, state: Mapping[str, Any]) -> None:
-        classes = class_count(state)
-        given = state.get("maps")
+        super()._restore(state)
+        classes, given = self.classes_.size, state.get("maps")
         maps = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"": None}
         if not all(_CLASS.fullmatch(key) and int(key) < classes for key in maps):
             raise InputError(f"maps is damaged; expected maps of some of the {classes} classes")
         self.pooled_ = self._map_in(state.get("pooled"), "pooled")
         self.maps_ = {int(key): self._map_in(each, "maps") for key, each in maps.items()}
-        self.classes_ = np.arange(classes)

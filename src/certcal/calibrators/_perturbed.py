@@ -60,6 +60,7 @@ class PerturbedScores(Calibrator):
     """
 
     _choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"scale": ("probability", "logit")}
+    _kept: ClassVar = {"bandwidth": _LIMITS}
 
     def __init__(
         self,
@@ -125,13 +126,6 @@ class PerturbedScores(Calibrator):
         """
         self._require_fitted()
         return smooth(scores, outcomes, self.bandwidth_, delta, perturb=True, seed=seed, scale=self.scale)
-
-    def _state(self) -> dict[str, Any] | None:
-        found = getattr(self, "bandwidth_", None)
-        return None if found is None else {"bandwidth": found}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.bandwidth_, self._generator = number(state, "bandwidth", *_LIMITS), None
 
     @classmethod
     def _param(cls, name: str, value: Any) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from certcal._base.checks import LARGEST_REAL, InputError, real_numbers
-from certcal.calibrators._base import Calibrator, ConfidenceMap, Floats, number
+from certcal.calibrators._base import Calibrator, ConfidenceMap, Floats
 from certcal.calibrators._choice import MapChoice, choose
 from certcal.calibrators._formulas import SCORE, ScoreFormula
 from certcal.calibrators._predictions import CONFIDENCE_METHODS, fit_predictions
@@ -48,6 +48,7 @@ class RealScores(Calibrator):
     centre_: float
     scale_: float
     map_: Calibrator
+    _kept: ClassVar = {"centre": (-LARGEST_REAL, LARGEST_REAL), "scale": (-LARGEST_REAL, LARGEST_REAL), "map": None}
 
     choice_: MapChoice | None = None
 
@@ -123,16 +124,11 @@ class RealScores(Calibrator):
         """One number after the map."""
         return float(self.transform([score])[0])
 
-    def _state(self) -> dict[str, Any] | None:
-        if not hasattr(self, "map_"):
-            return None
-        return {"centre": self.centre_, "scale": self.scale_, "map": self.map_.to_dict()}
-
     def _restore(self, state: Mapping[str, Any]) -> None:
         found = self._fitted_in(state.get("map"))
         if found is None or not hasattr(found, "n_features_in_") or hasattr(found, "predict_proba"):
             raise InputError("map is damaged; expected a fitted map of confidences")
-        self.centre_, self.scale_ = (number(state, name, -LARGEST_REAL, LARGEST_REAL) for name in ("centre", "scale"))
+        super()._restore(state)
         if self.scale_ == 0:
             raise InputError("scale is 0; expected another number")
         self.map_ = found

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
-from certcal.calibrators._base import OutcomeMap, number, numbers
+from certcal.calibrators._base import OutcomeMap, numbers
 from certcal.calibrators._formulas import ScoreFormula, pieces
 from certcal.calibrators._logistic import MANY, LogisticMap, LogisticProblem, groups_of, inside, log_odds_terms, sigmoid
 from certcal.calibrators.scores import Floats
 
 # Weights of the squared differences of neighbouring slopes, in log losses of one sample; the smoothest first.
 _ROUGHNESS = (1000.0, 100.0, 10.0, 1.0)
-_STEEPEST, _FARTHEST = 1e6, 1e8  # of what a file may hold
+_STEEPEST = 1e6  # of what a file may hold
 
 
 class SplineScaling(LogisticMap, OutcomeMap):
@@ -45,6 +45,7 @@ class SplineScaling(LogisticMap, OutcomeMap):
     knots_: Floats
     slopes_: Floats
     level_: float
+    _kept: ClassVar = {"knots": None, "slopes": None, "level": (-1e8, 1e8)}
     _shares: ClassVar[tuple[float, ...]] = (0.01, 0.2, 0.4, 0.6, 0.8, 0.99)
 
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
@@ -123,12 +124,6 @@ class SplineScaling(LogisticMap, OutcomeMap):
         # What is added up is at most a slope times the way from the first knot, which is twice as long as log-odds are.
         return *(2 * float(slope) for slope in self.slopes_), abs(self.level_)
 
-    def _state(self) -> dict[str, Any] | None:
-        if not hasattr(self, "level_"):
-            return None
-        curve = {"knots": self.knots_.tolist(), "slopes": self.slopes_.tolist(), "level": self.level_}
-        return curve | self._pulled_in()
-
     def _restore(self, state: Mapping[str, Any]) -> None:
         super()._restore(state)
         knots = numbers(state, "knots", (None,))
@@ -138,9 +133,6 @@ class SplineScaling(LogisticMap, OutcomeMap):
         if slopes.min() < 0 or slopes.max() > _STEEPEST:
             raise InputError(f"slopes is damaged; expected numbers from 0 to {_STEEPEST:g}")
         self.knots_, self.slopes_ = knots, slopes
-        self.level_ = number(state, "level", -_FARTHEST, _FARTHEST)
-
-    _limits: ClassVar = {}
 
 
 class QuadraticScaling(SplineScaling):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import read_only
 from certcal._base.threads import map_blocks
-from certcal.calibrators._base import number
 from certcal.calibrators._formulas import ClassFormula
 from certcal.calibrators.scores import (
     LEAST,
@@ -20,7 +19,6 @@ from certcal.calibrators.scores import (
     ScoreMap,
     as_logits,
     check_labelled,
-    class_count,
     read_scores,
     softmax,
 )
@@ -84,6 +82,7 @@ class TemperatureScaling(ScoreMap):
 
     temperature_: float
     """T, from 0.001 to 1000."""
+    _kept: ClassVar = {"temperature": (SMALLEST, LARGEST), "classes": None}
     _keeps_predictions = True
 
     def __init__(self, inputs: str = "logits") -> None:
@@ -102,16 +101,6 @@ class TemperatureScaling(ScoreMap):
         k = self.classes_.size
         words = f"softmax(logits / {self.temperature_:g})"
         return ClassFormula(self.inputs, k, words, np.full(k, 1 / self.temperature_), np.zeros(k), self.floor_)
-
-    def _state(self) -> dict[str, Any] | None:
-        if not hasattr(self, "temperature_"):
-            return None
-        return {"temperature": self.temperature_, "classes": int(self.classes_.size)}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        temperature = number(state, "temperature", SMALLEST, LARGEST)
-        self.classes_ = np.arange(class_count(state), dtype=np.int64)
-        self.temperature_ = temperature
 
 
 def best_inverse(x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,11 +9,11 @@ from numpy.typing import NDArray
 
 from certcal.calibrators._base import OutcomeMap
 from certcal.calibrators._formulas import SCORE, ClassFormula, ScoreFormula
-from certcal.calibrators._logistic import NEAREST, LogisticMap, resolution
-from certcal.calibrators.scores import LEAST, Floats, ScoreMap, as_probabilities, class_count
+from certcal.calibrators._logistic import NEAREST, resolution
+from certcal.calibrators.scores import LEAST, Floats, ScoreMap, as_probabilities
 
 
-class Unchanged(LogisticMap, OutcomeMap):
+class Unchanged(OutcomeMap):
     """g(z) = z, but for scores nearer to 0 and 1 than 2^-24, or than half a vote where a sample contradicts a 0 or 1.
 
     Attributes
@@ -30,7 +29,8 @@ class Unchanged(LogisticMap, OutcomeMap):
     [0.0, 0.5, 1.0]
     """
 
-    _limits: ClassVar = {}
+    nearest_: float
+    _kept: ClassVar = {"nearest": (NEAREST, 0.5)}
 
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
         wrong = np.where(c == 1, z < NEAREST, z > 1 - NEAREST)
@@ -45,9 +45,6 @@ class Unchanged(LogisticMap, OutcomeMap):
 
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         return self._apply(lower), self._apply(upper)
-
-    def _state(self) -> dict[str, Any] | None:
-        return {"nearest": self.nearest_} if "nearest_" in vars(self) else None
 
 
 class UnchangedScores(ScoreMap):
@@ -68,6 +65,7 @@ class UnchangedScores(ScoreMap):
     """
 
     _keeps_predictions = True
+    _kept: ClassVar = {"classes": None}
 
     def __init__(self, inputs: str = "logits") -> None:
         self.inputs = inputs
@@ -87,9 +85,3 @@ class UnchangedScores(ScoreMap):
     def _formula(self) -> ClassFormula:
         k = self.classes_.size
         return ClassFormula(self.inputs, k, "the given probabilities", np.ones(k), np.zeros(k), self.floor_)
-
-    def _state(self) -> dict[str, Any] | None:
-        return {"classes": int(self.classes_.size)} if hasattr(self, "classes_") else None
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.classes_ = np.arange(class_count(state), dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class VennAbers(OutcomeMap):
     low_: Floats
     ends_: Floats
     high_: Floats
+    _kept: ClassVar = dict.fromkeys(("starts", "low", "ends", "high"))
 
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
         from certcal._kernels.venn_abers import with_one_more
@@ -81,10 +82,12 @@ class VennAbers(OutcomeMap):
         return self._pair(confidences(confidence).astype(np.float64))
 
     def _pair(self, values: Floats) -> tuple[Floats, Floats]:
-        low, high = np.concatenate(([0.0], self.low_)), np.append(self.high_, 1.0)
+        below = np.searchsorted(self.starts_, values, side="right")
+        up_to = np.searchsorted(self.ends_, values, side="left")
+        last = self.high_.size - 1
         return (
-            low[np.searchsorted(self.starts_, values, side="right")],
-            high[np.searchsorted(self.ends_, values, side="left")],
+            np.where(below > 0, self.low_[below - 1], 0.0),
+            np.where(up_to <= last, self.high_[np.minimum(up_to, last)], 1.0),
         )
 
     def _apply(self, values: Floats) -> Floats:
@@ -99,11 +102,6 @@ class VennAbers(OutcomeMap):
 
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         return np.maximum(self._apply(lower) - _ROUNDING, 0.0), np.minimum(self._apply(upper) + _ROUNDING, 1.0)
-
-    def _state(self) -> dict[str, Any] | None:
-        if not hasattr(self, "high_"):
-            return None
-        return {name: getattr(self, f"{name}_").tolist() for name in ("starts", "low", "ends", "high")}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         for place, value in (("starts", "low"), ("ends", "high")):

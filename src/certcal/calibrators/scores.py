@@ -98,6 +98,15 @@ class ScoreMap(Calibrator):
         """Number of columns, once it is fitted."""
         return self.classes_.size
 
+    def _state(self) -> dict[str, Any]:
+        state = super()._state()
+        return state | {"classes": int(self.classes_.size)} if "classes" in state else state
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        super()._restore(state)
+        if "classes" in self._kept:
+            self.classes_ = np.arange(class_count(state), dtype=np.int64)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; the labels too, where they are not the numbers of the columns."""
         document, labels = super().to_dict(), getattr(self, "classes_", np.empty(0)).tolist()
