@@ -82,7 +82,7 @@ def new_samples(name):
     if "count" in groups:
         groups["count"][:3] = 9, 2, 3
     else:
-        groups['re"gion{x}'][:3] = "unseen", None, "north"
+        groups['re"gion{x}'][:6] = "unseen", None, "north", " north", "north ", "(missing)"
     scores = np.concatenate([[0, 1, 0.5], rng.random(57)])
     scores = 600 - 100 * scores if name == "real scores" else scores
     return made, scores, groups
@@ -270,6 +270,18 @@ def test_a_bare_python_gives_the_map(name):
     np.testing.assert_allclose(json.loads(ran.stdout), made.transform(scores, groups), atol=1e-9)
 
 
+def test_python_takes_numbers_as_files_write_them_and_an_empty_text_is_a_group_where_it_was_one():
+    code = np.where(REGION == "north", "1", "").astype(object)
+    code[:9] = "x", "1.0", "1", "1e0", "007", " 1", None, "(missing)", ""
+    made, space = fitted(PlattScaling().fit(Z, Y), {"code": code}), {}
+    exec(export_map(made, to="python"), space)
+    wanted = made.transform(np.full(9, 0.5), code[:9])
+    assert len(set(wanted)) == 6
+    assert [space["calibrate"](0.5, each) for each in code[:9]] == pytest.approx(wanted.tolist(), abs=1e-12)
+    exec(export_map(MAPS["two columns"][0], to="python"), space)
+    assert space["calibrate"](0.5, "north", "70.5") == space["calibrate"](0.5, "north", 70.5)
+
+
 def test_python_says_which_columns_are_missing():
     space = {}
     exec(export_map(MAPS["two columns"][0], to="python"), space)
@@ -283,7 +295,7 @@ def test_onnx_gives_the_map(name):
     session = onnxruntime.InferenceSession(export_map(made, to="onnx"))
     given = {"scores": np.asarray(scores, float)}
     for place, (key, values) in enumerate(groups.items()):
-        texts = ["" if plain(each) is None else str(plain(each)) for each in values]
+        texts = ["" if plain(each) is None else str(plain(each)).strip() for each in values]
         given[f"group_{place}"] = np.asarray(values, float) if key == "age" else np.array(texts, object)
     assert {each.name for each in session.get_inputs()} == set(given)
     np.testing.assert_allclose(session.run(None, given)[0], made.transform(scores, groups), atol=1e-9)

@@ -36,6 +36,8 @@ _OPSET, _IR = 17, 8  # of 2022, with Softmax, Clip and comparisons of float64
 def to_sql(calibrator: Any, column: str = "score") -> str:
     """An expression of one column, and of those of the groups, for a SELECT list in standard SQL; NULL in, NULL out.
 
+    Spaces around the text of a group do not matter; whole numbers in a column of texts have no point.
+
     Examples
     --------
     >>> from certcal.calibrators import HistogramBinning
@@ -161,14 +163,15 @@ def to_excel(calibrator: Any) -> bytes:
         """Which of the rows have the value of a column: ranges by their number, all others by their exact text."""
         cell = f"{_letter(2 + columns.index(own.name))}2"
         names = array(own.name, [own.names[place] for place in places])
+        text = cell if any("  " in name for name in own.names) else f"TRIM({cell})"
         blank = f'(EXACT({names},"{MISSING_GROUP}")*ISBLANK({cell}))'
         if not own.starts:
-            numbers = f"(EXACT({names},{cell})*(1-ISBLANK({cell})))"
+            numbers = f"(EXACT({names},{text})*(1-ISBLANK({cell})))"
             return f"({numbers}+{blank})"
         starts = array(f"{own.name} from", np.array([-1e300, *own.starts[1:]]))
         at = array(f"{own.name} range", np.array([place + 1.0 for place in places]))
         number = f"IF(ISNUMBER({cell}),MATCH({cell},{starts},1),0)"
-        return f"(({at}={number})+EXACT({names},{cell})*ISTEXT({cell})*({at}>{len(own.starts)})+{blank})"
+        return f"(({at}={number})+EXACT({names},{text})*ISTEXT({cell})*({at}>{len(own.starts)})+{blank})"
 
     def groups(each: ByGroup) -> str:
         if not each.numbers:
@@ -224,6 +227,7 @@ def to_onnx(calibrator: Any) -> bytes:
 
     A map by group has one more input per column: "group_0" and so on, numbers where the column was cut into ranges and
     strings elsewhere; their documentation has the names of the columns. What is missing is NaN or an empty string.
+    Strings have no spaces around them, and whole numbers no point.
     """
     try:
         from onnx import TensorProto, checker
@@ -322,14 +326,17 @@ def _sql_group(own: GroupColumn, place: int) -> str:
         parts = [f"{column} >= {_sql(own.starts[place])}"] if place else []
         most = f"< {_sql(own.starts[place + 1])}" if place < last else f"<= {_sql(LARGEST)}"  # NaN is above all numbers
         return " AND ".join([*parts, f"{column} {most}"])
+    numbers = {at: value for value, at in own.numbers.items()}
+    words = [each for each in own.words if each != MISSING_GROUP]
     if name == MISSING_GROUP:
-        return f"{column} IS NULL"
+        same = [] if len(numbers) == len(words) or own.starts else [f"TRIM({column}) = '{MISSING_GROUP}'"]
+        return f"({' OR '.join([f'{column} IS NULL', *same])})"
     if "\0" in name:
         raise InputError(f"the group {name!r} is no text in SQL", argument="to", remedy="choose python")
-    numbers = {at: value for value, at in own.numbers.items()}
-    if len(numbers) == len([each for each in own.words if each != MISSING_GROUP]):
+    if len(numbers) == len(words):
         return f"{column} = {_sql(numbers[place])}"
-    return f"{column} = '" + name.replace("'", "''") + "'"
+    text = name.replace("'", "''")
+    return f"{column} = '{text}'" if name.lower() in ("true", "false") else f"TRIM({column}) = '{text}'"
 
 
 def _sql(value: float) -> str:
@@ -423,16 +430,17 @@ class _Graph:
         """One more than the place of each row's value among the names of a column; 0 for others."""
         self.columns[own.name] = own
         given = f"group_{self.names.index(own.name)}"
-        missing = own.names.index(MISSING_GROUP) if MISSING_GROUP in own.words else -1
         if not own.starts:
-            keys = ["" if name == MISSING_GROUP else name for name in own.names]
-            domain: Any = {"domain": "ai.onnx.ml", "keys_strings": keys, "default_int64": 0}
-            return self.add("LabelEncoder", given, values_int64s=list(range(1, len(keys) + 1)), **domain)
+            places = {name: place for place, name in enumerate(own.names, 1)}
+            places |= {"": places[MISSING_GROUP]} if MISSING_GROUP in places and "" not in places else {}
+            keys: Any = {"keys_strings": list(places), "values_int64s": list(places.values()), "default_int64": 0}
+            return self.add("LabelEncoder", given, domain="ai.onnx.ml", **keys)
         axis, edges = self.constant([1], np.int64), self.constant(np.array(own.starts[1:])[None, :])
         passed = self.add("LessOrEqual", edges, self.add("Unsqueeze", given, axis))
         found = self.add("ReduceSum", self.add("Cast", passed, to=7), axis, keepdims=0)
         found = self.add("Add", found, self.constant(1, np.int64))
-        return self.add("Where", self.add("IsNaN", given), self.constant(missing + 1, np.int64), found)
+        missing = own.names.index(MISSING_GROUP) + 1 if MISSING_GROUP in own.words else 0
+        return self.add("Where", self.add("IsNaN", given), self.constant(missing, np.int64), found)
 
     def class_map(self, found: ClassFormula, scores: str) -> str:
         logits, rows, least = found.inputs == "logits", self.constant([1], np.int64), self.constant(LEAST)
@@ -482,16 +490,22 @@ def _piece(place, bisect, edges, start, width, coefficients):
     return value
 
 """
-_OF_GROUP = """
+_OF_GROUP = """from re import fullmatch
+
+_NUMBER = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?"
+
+
 def _place(value, names, starts):
-    missing = value is None or value != value or value == ""
+    missing = value is None or value != value or (value == "" and "" not in names)
     name = "(missing)" if missing else str(value).strip()
     if isinstance(value, bool):
         names, name = [each.lower() for each in names], name.lower()
-    elif isinstance(value, (int, float)) and not missing:
+    elif not missing and (isinstance(value, float) or fullmatch(_NUMBER, name)):
+        number = float(value)
         if starts:
-            return max(bisect_right(starts, value) - 1, 0)
-        name = str(int(value)) if abs(value) < 2**53 and value == int(value) else name
+            return max(bisect_right(starts, number) - 1, 0)
+        if abs(number) < 2**53 and number == int(number) and (isinstance(value, float) or "." in name):
+            name = str(int(number))
     return names.index(name, len(starts)) if name in names[len(starts):] else -1
 
 
