@@ -294,6 +294,19 @@ def test_the_answer_of_a_map_that_does_not_help_says_so():
     assert worse.answer[0].kind == "shown"
 
 
+def test_votes_of_0_and_1_that_no_sample_contradicts_yet_leave_the_brier_score_to_decide():
+    rng = np.random.default_rng(5)
+    z = rng.integers(0, 11, 2000) / 10
+    y = np.where(z % 1, rng.random(2000) < 0.25 + z / 2, z)
+    made = recalibrate(Predictions.from_scores(z, y.astype(int)))
+    change = next(row for row in made.change.rows if row.name == "nll")
+    assert np.isfinite(change.difference)
+    assert change.interval.lower == -np.inf
+    assert made.answer[0].text.startswith(f"{made.method.capitalize()} helps: Brier score 0.")
+    assert "map.json" in made.answer[-1].data["command"]
+    assert "interval ." not in made.report().to_text()
+
+
 def test_an_applied_map_says_what_to_do_next(tmp_path):
     table = {"confidence": [0.6, 0.7, 0.8, 0.9] * 5, "correct": [0, 1, 1, 1] * 5}
     done = apply_map(recalibrate(table, method="platt", fraction=0.5), table)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 5  # groups in a sentence
 
-# What decides whether a map helps: proper scores, the first that was measured and is finite.
+# What decides whether a map helps: proper scores, the first whose change is known within finite limits.
 _PROPER = {
     "nll": "log loss",
     "top_label_nll": "log loss of the confidences",
@@ -34,10 +34,18 @@ _PROPER = {
 
 
 def deciding_change(change: ChangeComparison) -> Change | None:
-    """The difference that decides: that of the log loss or, where it is infinite, of the Brier score."""
+    """The difference that decides: that of the log loss or, where that or its interval is infinite, of the Brier score.
+
+    The log loss of scores of 0 and 1 may become infinite with the next sample, whatever these samples say.
+    """
     rows = {row.name: row for row in change.rows}
     found = (rows[name] for name in _PROPER if name in rows)
-    return next((row for row in found if math.isfinite(row.difference) and row.interval is not None), None)
+    return next((row for row in found if _is_finite(row)), None)
+
+
+def _is_finite(row: Change) -> bool:
+    ends = () if row.interval is None else (row.interval.lower, row.interval.upper)
+    return len(ends) == 2 and all(map(math.isfinite, (row.difference, *ends)))
 
 
 def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
