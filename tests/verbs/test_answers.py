@@ -212,7 +212,7 @@ def test_scores_that_are_all_0_or_1_err_in_two_directions() -> None:
     outcome = np.where(np.arange(400) % 10 == 0, 1 - score, score).astype(int)
     found = certcal.measure(outcome, score)
     assert found.answer[0].text == "Not calibrated: low scores are understated, high scores overstated."
-    assert found.answer[1].text.startswith("Below 100%, 10% happen where 0% is predicted. At 100%, 90")
+    assert found.answer[1].text.startswith("10% happen where 0% is predicted. 90% happen where 100% is")
     assert "above 100" not in str(found)
 
 
@@ -262,3 +262,19 @@ def test_json_has_the_answer_as_data() -> None:
     assert document["answer"][1]["quantity"] == "calibration_slope"
     assert document["answer"] == json.loads(json.dumps(found.answer.to_dict()))
     assert len(document["diagnosis"]["groups"]) == 10
+
+
+def test_scores_of_exactly_0_that_are_wrong_are_named_without_a_range():
+    rng = np.random.default_rng(0)
+    chance = rng.beta(1, 3, 3_000)
+    votes = rng.binomial(20, chance) / 20
+    found = certcal.measure((rng.random(3_000) < chance).astype(int), votes)
+    assert found.answer[1].text.startswith("2.1% happen where 0% is predicted. Above ")
+    assert "\n0.0%* " in str(found)
+    assert "log loss ∞" in " ".join(str(found).split())
+    assert "– ∞" not in str(found).partition("Without them")[0]
+
+
+def test_a_limit_that_every_model_keeps_is_not_told():
+    few = certcal.measure([0, 1, 0, 1], [0.1, 0.8, 0.4, 0.7]).answer
+    assert [each.kind for each in few] == ["seen", "next"]

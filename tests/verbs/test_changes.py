@@ -156,7 +156,7 @@ def test_next_months_customers_are_other_samples():
     assert found.pairing.why == "rows are not paired: no value of 'id' is in both tables"
     assert "no value of 'id' is in both tables" in str(found)
     same = certcal.compare(OLD, {**OLD, "id": np.arange(N) + N}).answer
-    assert same[0].text.startswith("No change is shown: the calibration error in 15 bins stays ")
+    assert same[0].text.startswith("No change is shown: the calibration error in 15 bins stays at ")
     assert same[-1].text == "See where the new one is wrong:"
 
 

@@ -108,7 +108,7 @@ class TextTable(OpenTable):
                 self.encoding = "utf-16"
             elif not _decodes(head, "utf-8") and _decodes(head, "cp1252"):
                 self.encoding = "cp1252"
-            named = {"cp1252": "Windows-1252, which it may be, as it is not UTF-8", "utf-16": "UTF-16"}
+            named = {"cp1252": "Windows-1252 (a guess: it is not UTF-8)", "utf-16": "UTF-16"}
             self.notes = (f"read as {named[self.encoding]}",) if self.encoding in named else ()
         if b"\x00" in head and not self.encoding.startswith(("utf-16", "utf-32")):
             raise InputError(f"{self.path}: this is not text but a binary file; save it as CSV or Parquet")

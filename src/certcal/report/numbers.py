@@ -20,6 +20,8 @@ def number(value: float) -> str:
     """An estimate as text: four decimals, or two significant digits in powers of ten when that would show nothing."""
     if math.isnan(value):
         return "undefined"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     if abs(value) < _NOTHING:
         value = 0.0
     elif abs(value) < 0.5 * 10**-_DIGITS:
@@ -46,7 +48,7 @@ def p_value(value: float) -> str:
 def interval(estimate: Estimate) -> str:
     """An interval as text, rounded outward, with a word where it excludes the estimate; empty without one."""
     spread = estimate.interval
-    if spread is None or math.isnan(spread.lower) or math.isnan(spread.upper):
+    if spread is None or math.isnan(spread.lower) or math.isnan(spread.upper) or math.isinf(spread.lower):
         return ""
     ends = [
         "∞" if math.isinf(end) else minus(round_outward(end, side, _DIGITS))

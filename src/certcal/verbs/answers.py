@@ -49,6 +49,8 @@ ERROR, GROUPS, WHOLE, SLOPE = 0.025, 0.015, 0.005, 0.005
 SEGMENTS = 0.010
 # Groups of equal mass, and how many samples one has at least; steps of the isotonic curve; parts of the scores.
 _GROUPS, _FEWEST, _STEPS, _QUANTILES = 10, 20, 1000, 100
+# A limit of the ECE that says nothing, as those of few samples.
+_WITHOUT_NEWS = 0.9
 # Events that are told one by one, not as a share.
 _MOST_COUNTED = 1000
 
@@ -377,8 +379,8 @@ def _about_range(found: Diagnosis, union: ObservedRate, groups: Sequence[Observe
     if not (first and last):
         low, high = _two_percents(union.start, union.end)
         place = f"Below {high}" if first else f"Above {low}" if last else f"From {low} to {high}"
-        place = f"At {low}" if union.start == union.end else place
-        said = f"{place}, {said}"
+        constant = union.start == union.end or union.predicted in (0, 1)
+        said = said if constant else f"{place}, {said}"
     if words is _SCORES and math.isfinite(union.ratio) and not 0.8 < union.ratio < 1.25:
         low, high = union.ratio_interval
         said += f": {_times(union.ratio)} as many ({_span(low, high, 1 if union.ratio >= 1 else 2)})"
@@ -453,7 +455,7 @@ def _about_error(error: Estimate | None) -> list[Sentence]:
     if error is None or error.name != "ece" or error.interval is None or (1 - error.interval.level) / 2 > ERROR + 1e-12:
         return []
     most = float(error.interval.upper)
-    if not math.isfinite(most):
+    if not most < _WITHOUT_NEWS:
         return []
     limit = f"{round_outward(100 * most, 'upper', 1)}%"
     said = f"The calibration error in {error.settings['bins']} bins is at most {limit}."

@@ -248,11 +248,11 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
     @property
     def answer(self) -> Answer:
         """What was reached, what stayed, and what to do about what was not tried."""
-        reached, kept, limits = self.sentences
+        reached, kept, _ = self.sentences
         claim = self.claims()[0]
         found = Sentence("seen", reached, data={"quantity": claim.name, "value": float(claim.value)})
         look = Sentence("next", "What no perturbation can exceed, only a certificate says: see certify and verify.")
-        return Answer((found, Sentence("seen", kept), look), unsaid=(limits.rstrip("."),))
+        return Answer((found, Sentence("seen", kept), look), unsaid=("the worst case: attacks show what is possible",))
 
     def claims(self) -> Sequence[Estimate]:
         """The strongest attack's AdaECE, then every other estimate; each says under which attack it holds."""

@@ -80,23 +80,25 @@ def _failure_of(change: Change) -> float:
 def _text_of_score(found: ChangeComparison, change: Change, *, shown: bool) -> str:
     name = _SCORES.get(change.name, "Brier score")
     instead = "" if name == "log loss" else ", which stands for the log loss that scores of exactly 0 or 1 leave open,"
-    moved = f"{_moves(change)} from {float(change.old.value):.4f} to {float(change.new.value):.4f}"
+    moved = _moved(change, *(f"{float(each.value):.4f}" for each in (change.old, change.new)), shown=shown)
     if not shown:
-        return f"Which is better is unclear: the {name}{instead} {moved}, within sampling error."
+        return f"Which is better is unclear: the {name}{instead} {moved}."
     return f"{found.new.source} is {change.verdict} than {found.old.source}: the {name}{instead} {moved}."
 
 
-def _moves(change: Change) -> str:
-    return "rises" if change.difference > 0 else "falls" if change.difference < 0 else "stays"
+def _moved(change: Change, old: str, new: str, *, shown: bool) -> str:
+    if change.difference == 0:
+        return f"stays at {new}"
+    said = f"{'rises' if change.difference > 0 else 'falls'} from {old} to {new}"
+    return said if shown else f"{said}, within sampling error"
 
 
 def _text(change: Change, *, shown: bool) -> str:
     values = [float(each.value) for each in (change.old, change.new)]
     what = _OTHERS[change.name]
     if change.name == "ece":
-        old, new = (f"{100 * value:.2f}%" for value in values)
-        unclear = "" if shown else ", within sampling error"
-        return f"{what} in {change.new.settings['bins']} bins {_moves(change)} from {old} to {new}{unclear}."
+        moved = _moved(change, *(f"{100 * value:.2f}%" for value in values), shown=shown)
+        return f"{what} in {change.new.settings['bins']} bins {moved}."
     if any(map(math.isnan, values)):
         return f"{what} is undefined."
     near = "nearer to" if abs(values[1] - 1) < abs(values[0] - 1) else "no nearer to"

@@ -107,7 +107,7 @@ def _about_change(row: Change, what: str, better: str, worse: str, names: tuple[
     """Whether a proper score falls, beyond its interval."""
     spread = row.interval
     assert spread is not None
-    moves = "falls" if row.difference < 0 else "rises" if row.difference > 0 else "stays"
+    moves = "falls" if row.difference < 0 else "rises"
     ends = f"from {float(row.old.value):.4f}{names[0]} to {float(row.new.value):.4f}{names[1]}"
     numbers = f"{_PROPER[row.name]} {moves} {ends}"
     data = {"quantity": f"difference_{row.name}", "value": row.difference, "interval": [spread.lower, spread.upper]}

@@ -61,7 +61,7 @@ _NORMS = {"linf": "no pixel or feature changes by more than ε", "l2": "the Eucl
 def view(found: Attack) -> Report:
     """The report of attacks."""
     strongest = found.strongest
-    reached, _, limited = found.sentences
+    reached, *_ = found.sentences
     raised = strongest["equal_mass_ece"].value > found.clean["equal_mass_ece"].value
     value = f"at least {round_outward(strongest['equal_mass_ece'].value, 'lower')}" if raised else ""
     claim = Claim.of(found.claims()[0], "AdaECE", meaning=_LOWER, settings=False)
@@ -75,7 +75,7 @@ def view(found: Attack) -> Report:
         notes.append("The attack is on the mean over the draws, which stay the same.")
     return Report(
         "How far can an attack move the confidences?",
-        [replace(claim, sentence=reached, value=value), Text(limited)],
+        [replace(claim, sentence=reached, value=value)],
         [
             Section("Key numbers", _key_numbers_of_attack(found)),
             Section("Attacks", _attacks_table(found), brief=True),
