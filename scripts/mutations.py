@@ -389,8 +389,8 @@ MUTATIONS = (
     mutation(
         "tangent: coins that do not depend on the run",
         "smoothing/_counts.py",
-        "mixed(np.array([self.seed], np.uint64)) + self.index",
-        "mixed(np.array([0], np.uint64)) + self.index",
+        "mix_bits(np.array([self.seed], np.uint64)) + self.index",
+        "mix_bits(np.array([0], np.uint64)) + self.index",
         "tests/smoothing/test_certificates.py::test_intervals_agree_with_those_written_down_slowly",
     ),
     mutation(

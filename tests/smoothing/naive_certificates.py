@@ -142,13 +142,13 @@ def dealt(histogram: list[int], key: int, parts: int = 8) -> list[np.ndarray]:
 def split_mix(key: int) -> Iterator[int]:
     """SplitMix64 from a state that is itself mixed from the key."""
     golden = 0x9E3779B97F4A7C15
-    state = mixed((key + golden) % 2**64)
+    state = mix_bits((key + golden) % 2**64)
     while True:
         state = (state + golden) % 2**64
-        yield mixed(state)
+        yield mix_bits(state)
 
 
-def mixed(state: int) -> int:
+def mix_bits(state: int) -> int:
     word = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
     return word ^ (word >> 31)
@@ -156,7 +156,7 @@ def mixed(state: int) -> int:
 
 def coin_key(seed: int, sample: int) -> int:
     """What the coins of a sample are keyed by."""
-    return (mixed(seed) + sample) % 2**64
+    return (mix_bits(seed) + sample) % 2**64
 
 
 def refuted_survival(p: float, nats: float) -> float:

@@ -71,7 +71,7 @@ S1, S2, S4, S27, S30, S31, S56 = (np.uint64(places) for places in (1, 2, 4, 27, 
 
 
 @njit
-def mixed(state: Any) -> Any:
+def mix_bits(state: Any) -> Any:
     """64 bits of a counter."""
     word = (state ^ (state >> S30)) * MIX_FIRST
     word = (word ^ (word >> S27)) * MIX_SECOND
@@ -84,7 +84,7 @@ def toss(count: Any, state: Any) -> Any:
     heads = 0
     while count > 0:
         state = state + GOLDEN
-        word = mixed(state)
+        word = mix_bits(state)
         if count < 64:
             word = word & ((ONE << np.uint64(count)) - ONE)
         word = word - ((word >> S1) & EVERY_SECOND)
@@ -102,7 +102,7 @@ def split_draws(counts: Any, flip: Any, key: Any, parts: Any) -> None:
     ``parts`` has one row per part, the earliest first. The coins are those of ``key`` alone.
     """
     last = counts.size - 1
-    state = mixed(np.uint64(key) + GOLDEN)
+    state = mix_bits(np.uint64(key) + GOLDEN)
     for i in range(last + 1):
         parts[0, i] = counts[last - i] if flip else counts[i]
     for part in range(parts.shape[0] - 1, 0, -1):

@@ -6,8 +6,8 @@ about what the work is. What is lost with a worker is done again; what cannot be
 
 from __future__ import annotations
 
-from certcal.engines._engine import Engine, EngineError, InProcess, Task, held, task_of_worker
+from certcal.engines._engine import Engine, EngineError, InProcess, Task, hold, task_of_worker
 from certcal.engines.local import LocalProcesses
 from certcal.engines.ray import RayCluster
 
-__all__ = ["Engine", "EngineError", "InProcess", "LocalProcesses", "RayCluster", "Task", "held", "task_of_worker"]
+__all__ = ["Engine", "EngineError", "InProcess", "LocalProcesses", "RayCluster", "Task", "hold", "task_of_worker"]

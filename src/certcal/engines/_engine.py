@@ -72,7 +72,7 @@ class Engine(Protocol):
         ...
 
 
-def held(engine: Engine) -> AbstractContextManager[Any]:
+def hold(engine: Engine) -> AbstractContextManager[Any]:
     """Keep what an engine needs for the length of a block, if it can be kept: one cluster for several runs."""
     return engine if isinstance(engine, AbstractContextManager) else nullcontext()
 

@@ -56,7 +56,7 @@ _PASSWORD = "RAY_AUTH_TOKEN_PATH"  # the variable of all processes of a cluster 
 
 
 @contextmanager
-def connected(address: str | None, cpus: int | None) -> Generator[Any, None, None]:
+def connect(address: str | None, cpus: int | None) -> Generator[Any, None, None]:
     """The module ``ray``, joined to a cluster, which is left again unless this process had joined it before."""
     try:
         ray: Any = import_module("ray")

@@ -188,14 +188,14 @@ def work(connection: Connection) -> None:
         connection.send((READY, None))
         while True:
             piece = connection.recv()
-            connection.send((RESULT, done(task, piece)))
+            connection.send((RESULT, run_piece(task, piece)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the driver has nothing more to ask
     except BaseException as error:
         _send_exception(connection, error)
 
 
-def done(task: Any, piece: Any) -> tuple[Any, list[Warning]]:
+def run_piece(task: Any, piece: Any) -> tuple[Any, list[Warning]]:
     """The result of a piece, and what certcal warned of meanwhile, which is for the driver to say."""
     with warnings.catch_warnings(record=True) as caught:
         result = task(piece)

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from certcal._base.checks import InputError, whole_number
 from certcal.engines._engine import EngineError, Piece, Result, Task
-from certcal.engines._ray_connection import connected
-from certcal.engines.local import FAILED, MOST_WORKERS, READY, RESULT, THREADS, done, said_here, with_origin
+from certcal.engines._ray_connection import connect
+from certcal.engines.local import FAILED, MOST_WORKERS, READY, RESULT, THREADS, run_piece, said_here, with_origin
 
 _QUICK = 1.0  # seconds; after a piece that took less, the next one already waits at its worker
 _AHEAD = 2
@@ -85,7 +85,7 @@ class RayCluster:
     def __enter__(self) -> Self:
         if not self._inside:
             cpus = None if self.workers is None else self.workers * self.threads
-            self._ray = self._leaving.enter_context(connected(self.address, cpus))
+            self._ray = self._leaving.enter_context(connect(self.address, cpus))
         self._inside += 1
         return self
 
@@ -119,7 +119,7 @@ class _Actor:
         """The result of a piece with what was warned of, and the seconds it took."""
         begun = time.perf_counter()
         try:
-            result = done(self.task, piece)
+            result = run_piece(self.task, piece)
         except Exception as error:
             return FAILED, _travelling(error)
         return RESULT, (result, time.perf_counter() - begun)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError, to_numpy
 from certcal._base.text import reason
 from certcal.models.fingerprint import ObjectDigest
-from certcal.models.protocol import Outputs, Source, declared
+from certcal.models.protocol import Outputs, Source, declared_outputs
 
 Batch = NDArray[np.float32]
 
@@ -163,7 +163,7 @@ class EstimatorModel(_PythonModel):
 
     def __init__(self, estimator: Any, outputs: str | None = None, name: str | None = None) -> None:
         kind = type(estimator).__name__
-        returns = declared(outputs, "probabilities", f"predict_proba of {kind}")
+        returns = declared_outputs(outputs, "probabilities", f"predict_proba of {kind}")
         source = None if name is None else Source(name, returns)
         super().__init__(estimator, "", returns, f"{kind} (scikit-learn)", source)
         self.estimator = estimator
@@ -199,7 +199,7 @@ class BoosterModel(_PythonModel):
     def __init__(self, booster: Any, outputs: str | None = None, name: str | None = None) -> None:
         library = type(booster).__module__.partition(".")[0]
         about = f"Booster ({library})"
-        returns = declared(outputs, "probabilities", f"a {about}")
+        returns = declared_outputs(outputs, "probabilities", f"a {about}")
         super().__init__(booster, "", returns, about, None if name is None else Source(name, returns))
         self.booster = booster
         self._columns: Any = None

@@ -21,7 +21,7 @@ from certcal._base.text import did_you_mean, reason
 from certcal.models._adapter import BoosterModel, CallableModel, EstimatorModel, extra
 from certcal.models._tree_files import checked_model
 from certcal.models.fingerprint import is_instance
-from certcal.models.protocol import LARGEST_FILE, Model, Outputs, Source, declared
+from certcal.models.protocol import LARGEST_FILE, Model, Outputs, Source, declared_outputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -274,7 +274,7 @@ def _adapt(model: object, outputs: Outputs | None, name: str | None = None, devi
         raise InputError(f"{name or model.__name__} is a class; pass an object made from it")
     asked = device or "auto"
     if isinstance(model, Model):
-        declared(outputs, model.outputs, "the model")
+        declared_outputs(outputs, model.outputs, "the model")
         return (
             cast("Any", model).on(device) if hasattr(model, "on") else _refuse_moving(model, model.description, asked)
         )
@@ -283,21 +283,21 @@ def _adapt(model: object, outputs: Outputs | None, name: str | None = None, devi
     if is_instance(model, "torch.nn", "Module"):
         from certcal.models._torch import TorchModel
 
-        returns = declared(outputs, known, "a torch module")
+        returns = declared_outputs(outputs, known, "a torch module")
         about = None if name is None else f"{name} (torch module)"
         source = None if name is None else Source(name, returns, device=asked)
         return TorchModel(cast("Any", model), returns, about, source, device=device)
     if is_instance(model, "onnxruntime", "InferenceSession"):
         from certcal.models._onnx import OnnxModel
 
-        session = OnnxModel(model, declared(outputs, known, "an onnxruntime session"), "an onnxruntime session")
+        session = OnnxModel(model, declared_outputs(outputs, known, "an onnxruntime session"), "an onnxruntime session")
         return _refuse_moving(session, session.description, asked)
     if hasattr(model, "predict_proba"):
         return _refuse_moving(EstimatorModel(model, outputs, name), "a scikit-learn classifier", asked)
     if type(model).__name__ == "Booster" and type(model).__module__.partition(".")[0] in ("xgboost", "lightgbm"):
         return _refuse_moving(BoosterModel(model, outputs, name), "a Booster", asked)
     if callable(model):
-        returns = declared(outputs, known, "a callable")
+        returns = declared_outputs(outputs, known, "a callable")
         made = CallableModel(model, returns, name, None if name is None else Source(name, returns))
         return _refuse_moving(made, "a Python callable", asked)
     kind = type(model).__name__
@@ -442,9 +442,9 @@ def _is_factory(found: object, parameters: list[inspect.Parameter] | None) -> bo
 def _torch_seeded(seed: int) -> Any:
     if "torch" not in sys.modules:
         return nullcontext()
-    from certcal.models.networks._network import seeded
+    from certcal.models.networks._network import fixed_seed
 
-    return seeded(seed)
+    return fixed_seed(seed)
 
 
 def find_named(name: str) -> object:

@@ -22,7 +22,7 @@ from certcal._base.files import read_bytes, refuse_overwriting
 from certcal._base.text import reason
 from certcal.models._adapter import Adapter, Batch, check_shape, extra
 from certcal.models.devices import Fitting
-from certcal.models.protocol import DECLARATION, Outputs, Source, declared
+from certcal.models.protocol import DECLARATION, Outputs, Source, declared_outputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -158,7 +158,7 @@ def load_onnx(path: Path, outputs: Outputs | None, threads: int, device: str = "
     wanted = providers(device, runtime.get_available_providers())
     files = external_files(model, path)
     known = next((entry.value for entry in model.metadata_props if entry.key == DECLARATION), None)
-    returns = declared(outputs, known, str(path))
+    returns = declared_outputs(outputs, known, str(path))
     digest = hashlib.sha256(data)
     for file in files:
         with open_regular(file) as stream:
@@ -371,7 +371,7 @@ def _check_export(
         raise InputError(f"sample_shape is needed for {name}: pass the shape of one input, for example (3, 32, 32)")
     sizes = tuple(whole_number(size, 1, 2**24, "sample_shape", "pass sizes from 1 on") for size in shape)
     own = getattr(module, "outputs", None)
-    return file, declared(outputs, own if isinstance(own, str) else None, name), sizes
+    return file, declared_outputs(outputs, own if isinstance(own, str) else None, name), sizes
 
 
 @contextmanager

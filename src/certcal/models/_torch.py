@@ -19,7 +19,7 @@ from certcal._base.text import reason
 from certcal.models._adapter import Adapter, Batch, matrix_in
 from certcal.models.devices import Fitting, is_out_of_memory, resolve
 from certcal.models.fingerprint import weights_digest
-from certcal.models.protocol import LARGEST_FILE, Outputs, Source, declared
+from certcal.models.protocol import LARGEST_FILE, Outputs, Source, declared_outputs
 
 
 class TorchModel(Adapter):
@@ -142,7 +142,7 @@ def load_named_network(name: str, path: Path, outputs: Outputs | None, device: s
 
     data = read_bytes(path, LARGEST_FILE, "a file of weights")
     network, known = with_weights(name, data, path)
-    returns = declared(outputs, known, name)
+    returns = declared_outputs(outputs, known, name)
     source = Source(name, returns, os.path.abspath(path), device)
     return TorchModel(network, returns, f"{name} with {path.name} (torch module)", source, device=device)
 
@@ -152,7 +152,7 @@ def load_network(path: Path, outputs: Outputs | None, device: str = "auto") -> T
 
     data = read_bytes(path, LARGEST_FILE, "a safetensors file")
     network = network_from_bytes(data, path)
-    returns = declared(outputs, network.outputs, str(path))
+    returns = declared_outputs(outputs, network.outputs, str(path))
     about = f"{path.name} ({network.description})"
     source = Source(os.path.abspath(path), returns, device=device)
     return TorchModel(network, returns, about, source, hashlib.sha256(data).hexdigest(), device)

@@ -121,7 +121,7 @@ class Model(Protocol):
         ...
 
 
-def declared(outputs: Any, known: Any, what: str) -> Outputs:
+def declared_outputs(outputs: Any, known: Any, what: str) -> Outputs:
     """What the model returns: as the caller says, or as the model itself does; the two must agree."""
     if outputs is not None and outputs not in OUTPUTS:
         raise InputError(f"{outputs!r} is not one of 'probabilities', 'logits'", argument="outputs")

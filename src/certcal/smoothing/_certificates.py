@@ -177,7 +177,7 @@ class Certificates(NotebookCard):
         from certcal.worst_case import CertifiedSummary
 
         summary = CertifiedSummary.of(self.intervals, bins, closed, delta, self.ledger.spent, **edges)
-        return summary.called("calibration_error", IF_ALL_HOLD)
+        return summary.with_name("calibration_error", IF_ALL_HOLD)
 
     def select(self, rows: Any) -> Certificates:
         """Those of the samples at positions, which must have been chosen without looking at the samples' draws."""

@@ -154,9 +154,9 @@ class Counts(Told):
     @property
     def keys(self) -> NDArray[np.uint64]:
         """Keys of the coins that deal out each sample's draws: of the seed and of the sample's place in the data."""
-        from certcal._kernels.certificates import mixed
+        from certcal._kernels.certificates import mix_bits
 
-        return mixed(np.array([self.seed], np.uint64)) + self.index.astype(np.uint64)
+        return mix_bits(np.array([self.seed], np.uint64)) + self.index.astype(np.uint64)
 
     def select(self, rows: Any) -> Counts:
         """Those of the samples at positions, or where a mask is set; at least one."""

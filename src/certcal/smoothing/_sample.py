@@ -35,7 +35,7 @@ from certcal._base.durable import make_folder, only_writer, remove_leftovers
 from certcal._base.files import path_of
 from certcal._base.parts import PATIENCE, Part, part_of
 from certcal.data import DataSettings, Inputs, Rows
-from certcal.engines import Engine, InProcess, LocalProcesses, held
+from certcal.engines import Engine, InProcess, LocalProcesses, hold
 from certcal.models import Model, Source
 from certcal.models.devices import Fitting, device_name, shares
 from certcal.models.protocol import PackedSource
@@ -212,7 +212,7 @@ def _begin_run(folder: Path, wanted: RunRequest, place: Engine, kept: ExitStack)
     part = None if part is None or part.of == 1 else part  # the only part is the whole
     manifest, batch = create(wanted) if before is None else resume(folder, before, wanted)
     if before is None:
-        kept.enter_context(held(place))  # what cannot be had is said before there is a folder
+        kept.enter_context(hold(place))  # what cannot be had is said before there is a folder
     make_folder(folder)
     with ExitStack() as writing:
         whole = only_writer(folder, "drawing into this run", patience=0.0 if part is None else PATIENCE)
@@ -594,7 +594,7 @@ def _draw_units(
             progress(finished, total)
         if not missing:
             continue
-        kept.enter_context(held(engine))
+        kept.enter_context(hold(engine))
         work = pieces(missing, data.inputs, classes, task.settings["batch"], read=task.rows is None)
         drawn: dict[Unit, dict[int, Any]] = {}
         with closing(engine.run(task, work)) as results:

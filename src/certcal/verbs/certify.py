@@ -376,7 +376,7 @@ def _certify_table(table: IntervalTable, settings: CertifySettings, progress: Pr
         arrays = (part.lower, part.upper, part.correct)
         shared = placed if part.group is None else placed | share
         summary = certified(*arrays, certified=part.certified, alpha=alpha, binary=table.binary, **shared)
-        summary = summary if table.origin is None or not alpha else summary.called("calibration_error", IF_ALL_HOLD)
+        summary = summary if table.origin is None or not alpha else summary.with_name("calibration_error", IF_ALL_HOLD)
         group, where = (None, dict[str, str]()) if part.group is None else (part.group.name, part.group.where)
         line = CertifiedAt(None if part.radius is None else float(part.radius), group, summary, where=where)
         compared = settings.compare and part.group is None

@@ -62,7 +62,7 @@ class CertifiedRange(Told):
         """The same in the words of a binary score."""
         return self._each(lambda each: replace(each, of="scores"))
 
-    def called(self, name: str) -> CertifiedRange:
+    def with_name(self, name: str) -> CertifiedRange:
         """The same under another name."""
         return self._each(lambda each: replace(each, name=name))
 
@@ -206,9 +206,9 @@ class CertifiedSummary(NotebookCard):
         object.__setattr__(self, "ranges", Frozen(self.ranges))
         object.__setattr__(self, "settings", Frozen(self.settings))
 
-    def called(self, metric: str, name: str) -> CertifiedSummary:
+    def with_name(self, metric: str, name: str) -> CertifiedSummary:
         """The same where one of the ranges has another name."""
-        return replace(self, ranges={**self.ranges, metric: self.ranges[metric].called(name)})
+        return replace(self, ranges={**self.ranges, metric: self.ranges[metric].with_name(name)})
 
     @property
     def skill(self) -> CertifiedValue:

@@ -33,7 +33,7 @@ from certcal._base.parts import PATIENCE, Part, missing_parts, part_locks, part_
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, verb
 from certcal._base.text import counted
-from certcal.engines import Engine, InProcess, LocalProcesses, held
+from certcal.engines import Engine, InProcess, LocalProcesses, hold
 from certcal.lab.study._battery import BINNED, UNBINNED
 from certcal.lab.study._entries import Entry, EntrySource, Key, open_source
 from certcal.lab.study._overview import StudyOverview, overview
@@ -262,7 +262,7 @@ def _measure_entries(
     done = own - len(waiting)
     progress.stage("measuring", None if source.total is None else own, done, "files")
     try:
-        with held(engine) if busy else nullcontext(), closing(rows(engine, task, pieces)) as results:
+        with hold(engine) if busy else nullcontext(), closing(rows(engine, task, pieces)) as results:
             for work, row in results:
                 waiting.remove(work.number)
                 finished.add(work.key, work.origin, row)

@@ -30,7 +30,7 @@ from certcal.lab.training.step import ReadInputs, StepWorker
 from certcal.models.devices import resolve, torch_threads
 from certcal.models.fingerprint import weights_digest
 from certcal.models.networks.weights import fitting, tensors_and_marks
-from certcal.models.protocol import Outputs, declared
+from certcal.models.protocol import Outputs, declared_outputs
 
 Start = str | os.PathLike[str] | nn.Module
 _LARGEST = 2**40
@@ -57,7 +57,7 @@ def prepare_worker(
     if isinstance(network, torch.jit.ScriptModule):
         raise InputError(f"network is TorchScript ({name}), which is not trained; pass the module it was made from")
     own = getattr(network, "outputs", None)
-    returns = declared(outputs, own if isinstance(own, str) else None, name)
+    returns = declared_outputs(outputs, own if isinstance(own, str) else None, name)
     try:
         mine = copy.deepcopy(network)
     except Exception as error:
@@ -135,7 +135,7 @@ def soft_labels(
     """
     count = whole_number(draws, 1, 10**9, "draws", "pass a whole number of noise samples, at least 1")
     own = getattr(network, "outputs", None)
-    returns = declared(outputs, own if isinstance(own, str) else None, type(network).__name__)
+    returns = declared_outputs(outputs, own if isinstance(own, str) else None, type(network).__name__)
     level = positive(sigma, "sigma")
     settings = {"sigma": level, "draws": count, "seed": random_seed(seed)}
     folder = None if out is None else path_of(out, "out")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from certcal._base.checks import InputError
-from certcal.models.networks._network import Network, Normalize, check_channels, listed, seeded, size
+from certcal.models.networks._network import Network, Normalize, check_channels, fixed_seed, size, to_list
 from certcal.models.networks._resnet import conv, initialise
 
 OPERATIONS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
@@ -83,10 +83,10 @@ class CellNetwork(Network):
         check_channels(channels, mean=mean, std=std)
         cell = {"operations": names, "widths": list(widths), "cells": cells, "stride": stride}
         images = {"channels": channels, "pixels": pixels, "classes": classes}
-        normalisation = {"mean": listed(mean), "std": listed(std)}
+        normalisation = {"mean": to_list(mean), "std": to_list(std)}
         super().__init__((channels, pixels, pixels), {**cell, **images, **normalisation})
         self.normalize = Normalize(**normalisation)
-        with seeded(seed):
+        with fixed_seed(seed):
             self.first = nn.Sequential(conv(channels, wide[0], stride), nn.BatchNorm2d(wide[0]))
             stages: list[nn.Module] = []
             for layer, (before, after) in enumerate(zip((wide[0], *wide), wide, strict=False)):

@@ -42,7 +42,7 @@ class Normalize(nn.Module):
         self.mean: Tensor
         self.std: Tensor
         self.register_buffer("mean", _per_channel(mean, "mean"))
-        self.register_buffer("std", _per_channel([positive(value, "std") for value in listed(std)], "std"))
+        self.register_buffer("std", _per_channel([positive(value, "std") for value in to_list(std)], "std"))
 
     def forward(self, inputs: Tensor) -> Tensor:
         if self.mean.numel() > 1 and inputs.shape[1] != self.mean.numel():  # which would be broadcast
@@ -68,13 +68,13 @@ class Network(nn.Module):
         return type(self).__name__
 
 
-def listed(value: float | Sequence[float]) -> list[float]:
+def to_list(value: float | Sequence[float]) -> list[float]:
     several: list[Any] = list(value) if isinstance(value, Sequence) else [value]
     return [float(each) for each in several]
 
 
 def _per_channel(value: float | Sequence[float], name: str) -> Tensor:
-    numbers = listed(value)
+    numbers = to_list(value)
     if not numbers or not all(map(math.isfinite, numbers)):
         raise InputError(f"{name} is {value!r}; pass one finite number, or one per channel")
     return torch.tensor(numbers, dtype=torch.float32)
@@ -83,9 +83,9 @@ def _per_channel(value: float | Sequence[float], name: str) -> Tensor:
 def check_channels(channels: int, **given: float | Sequence[float]) -> None:
     """Raise unless each of the given has one entry or one per channel."""
     for name, value in given.items():
-        if len(listed(value)) not in (1, channels):
+        if len(to_list(value)) not in (1, channels):
             raise InputError(
-                f"{name} has {len(listed(value))} numbers; pass one, or one for each of {channels} channels"
+                f"{name} has {len(to_list(value))} numbers; pass one, or one for each of {channels} channels"
             )
 
 
@@ -95,7 +95,7 @@ def size(value: Any, name: str, least: int = 1, most: int = 65_536) -> int:
 
 
 @contextmanager
-def seeded(seed: int) -> Generator[None, None, None]:
+def fixed_seed(seed: int) -> Generator[None, None, None]:
     """Weights made inside depend on the seed only, and torch's global generator is as before afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number that is not negative"))
@@ -139,8 +139,8 @@ class MLP(Network):
         widths.append(size(classes, "classes", least=2))
         settings = {"features": widths[0], "hidden": widths[1:-1], "classes": widths[-1]}
         super().__init__((widths[0],), {**settings, "mean": float(mean), "std": float(std)})
-        self.normalize = Normalize(listed(mean), listed(std))
-        with seeded(seed):
+        self.normalize = Normalize(to_list(mean), to_list(std))
+        with fixed_seed(seed):
             layers: list[nn.Module] = []
             for before, after in pairwise(widths):
                 layers += [nn.Linear(before, after), nn.ReLU()]
@@ -190,10 +190,10 @@ class LeNet(Network):
             raise InputError(f"pixels is {pixels}; LeNet takes at least 12, divisible by 4")
         check_channels(channels, mean=mean, std=std)
         settings = {"channels": channels, "pixels": pixels, "classes": size(classes, "classes", least=2)}
-        super().__init__((channels, pixels, pixels), {**settings, "mean": listed(mean), "std": listed(std)})
-        self.normalize = Normalize(listed(mean), listed(std))
+        super().__init__((channels, pixels, pixels), {**settings, "mean": to_list(mean), "std": to_list(std)})
+        self.normalize = Normalize(to_list(mean), to_list(std))
         side = (pixels // 2 - 4) // 2
-        with seeded(seed):
+        with fixed_seed(seed):
             self.layers = nn.Sequential(
                 *(nn.Conv2d(channels, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
                 *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)),

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from certcal._base.checks import InputError
-from certcal.models.networks._network import CIFAR10_MEAN, CIFAR10_STD, Network, Normalize, seeded, size
+from certcal.models.networks._network import CIFAR10_MEAN, CIFAR10_STD, Network, Normalize, fixed_seed, size
 from certcal.models.networks._resnet import conv, initialise, normalisation
 
 # Usual normalisation, pixels along a side, channels of the first stage.
@@ -70,7 +70,7 @@ class PublishedResNet(Network):
         settings = {"depth": depth, "images": images, "classes": size(classes, "classes", least=2)}
         super().__init__((channels, pixels, pixels), {**settings, "channels": channels, "mean": mean, "std": std})
         self.normalize = Normalize(mean, std)
-        with seeded(seed):
+        with fixed_seed(seed):
             self.conv1 = conv(channels, width) if images == "cifar" else conv(channels, width, 2, side=7)
             self.bn1 = nn.BatchNorm2d(width)
             before = width

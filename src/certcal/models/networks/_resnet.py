@@ -14,9 +14,9 @@ from certcal.models.networks._network import (
     Network,
     Normalize,
     check_channels,
-    listed,
-    seeded,
+    fixed_seed,
     size,
+    to_list,
 )
 
 
@@ -63,7 +63,7 @@ class ResNet(Network):
         super().__init__((channels, 32, 32), {**settings, "mean": mean, "std": std})
         self.normalize = Normalize(mean, std)
         blocks = (depth - 2) // 6
-        with seeded(seed):
+        with fixed_seed(seed):
             self.first = nn.Sequential(conv(channels, 16), nn.BatchNorm2d(16), nn.ReLU())
             self.stages = nn.Sequential(
                 *(_Block(16, 16, 1) for _ in range(blocks)),
@@ -137,7 +137,7 @@ class PreActResNet(Network):
         settings = {"classes": size(classes, "classes", least=2), "channels": channels, "width": width}
         super().__init__((channels, 32, 32), {**settings, "mean": mean, "std": std})
         self.normalize = Normalize(mean, std)
-        with seeded(seed):
+        with fixed_seed(seed):
             self.first = conv(channels, width)
             self.stages = nn.Sequential(
                 *(_PreActBlock(width, width, 1), _PreActBlock(width, width, 1)),
@@ -190,6 +190,6 @@ def normalisation(
 ) -> tuple[list[float], list[float]]:
     """As given; else the usual one of the data set for colour images, and none for others."""
     default_mean, default_std = usual if channels == 3 else ((0.0,), (1.0,))
-    result = listed(default_mean if mean is None else mean), listed(default_std if std is None else std)
+    result = to_list(default_mean if mean is None else mean), to_list(default_std if std is None else std)
     check_channels(channels, mean=result[0], std=result[1])
     return result

@@ -16,7 +16,7 @@ from torch.nn.parameter import is_lazy
 from certcal._base.checks import InputError
 from certcal._base.text import did_you_mean, reason
 from certcal.models._load import NAME, PUBLISHED, REFERENCE, make_named
-from certcal.models.networks._network import MLP, LeNet, listed, seeded, size
+from certcal.models.networks._network import MLP, LeNet, fixed_seed, size, to_list
 from certcal.models.networks._published import PublishedResNet
 from certcal.models.networks._resnet import PreActResNet, ResNet
 from certcal.models.networks.weights import fitting, tensors_and_marks
@@ -79,7 +79,7 @@ def by_name(
         hint = did_you_mean(name, _NAMES, f"give {', '.join(_NAMES)}, or a name, 'package.module:name'")
         raise InputError(f"{name!r} is no network; {hint}")
     given = {"sample_shape": shape, "classes": count, "mean": mean, "std": std, "seed": seed}
-    with seeded(seed):
+    with fixed_seed(seed):
         network = _make_module(name, given)
         if getattr(network, "outputs", "logits") != "logits":
             raise InputError(f"{name} returns {network.outputs}; training needs logits")
@@ -100,7 +100,7 @@ def with_weights(name: str, data: bytes, path: Path) -> tuple[nn.Module, str | N
     """The network that a name makes, in evaluation mode, with the weights in the bytes of a file."""
     tensors, marks = tensors_and_marks(data, path)
     given = _parse_made_with(marks, path)
-    with seeded(given["seed"] or 0):
+    with fixed_seed(given["seed"] or 0):
         network = _make_published(name, tensors) if name in PUBLISHED else _make_module(name, given)
         if any(is_lazy(each) for each in (*network.parameters(), *network.buffers())):
             if given["sample_shape"] is None:
@@ -147,9 +147,9 @@ def _make_reference(name: str, shape: tuple[int, ...], classes: int, mean: Numbe
     normalisation: dict[str, Any] = {key: value for key, value in (("mean", mean), ("std", std)) if value is not None}
     if name == "mlp":
         for key, value in normalisation.items():
-            if len(listed(value)) != 1:
-                raise InputError(f"{key} has {len(listed(value))} numbers; mlp takes one for all inputs")
-            normalisation[key] = listed(value)[0]
+            if len(to_list(value)) != 1:
+                raise InputError(f"{key} has {len(to_list(value))} numbers; mlp takes one for all inputs")
+            normalisation[key] = to_list(value)[0]
         return MLP(math.prod(shape), classes=classes, seed=seed, **normalisation)
     if len(shape) != 3:
         raise InputError(
