@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -92,9 +92,13 @@ class ExampleCommand(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the library names options instead of an argument and beside roles."""
         from certcal._base.checks import InputError
+        from certcal._base.parts import PartsMissingError
+        from certcal.cli.progress import tell
 
         try:
             return super().invoke(ctx)
+        except PartsMissingError as error:  # this part is done, and others are for other processes
+            tell(str(error))
         except InputError as error:
             words = (*error.roles, *error.add)
             options = {role: spelled for role in words if (spelled := self._option_of_argument(role)) != role}
@@ -140,6 +144,13 @@ class ExampleCommand(click.Command):
         one = self.one or ("a requirement is not met or not shown" if judged else "")
         formatter.write(f"\nExit codes:\n  0 done{one and f', 1 {one}'}, 2 bad input\n")
         _write_examples(formatter, self.examples)
+
+
+def command(
+    *examples: tuple[str, str], cls: type[ExampleCommand] = ExampleCommand, one: str = ""
+) -> Callable[[Callable[..., Any]], ExampleCommand]:
+    """A function as a command whose help ends with these examples."""
+    return click.command(cls=cls, examples=examples, one=one)
 
 
 class LazyGroup(click.Group):

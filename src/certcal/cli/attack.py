@@ -5,45 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
 from certcal._base.signature import settings_of
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
-from certcal.cli.options import model_options, verb_options
+from certcal.cli.options import MODEL_AND_DATA, model_options, verb_options
 from certcal.verbs.attack import AttackSettings
 from certcal.verbs.attack import attack as verb
 
 _WHAT, _ATTACKING = "Model and data", "Attacking"
-_SAMPLES = ("split", "limit", "every", "resize", "crop")
 _SMOOTHED = ("sigma", "draws")
 _SAVING = ("save", "save_inputs", "part")
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal attack --model net.safetensors --data test.npz --epsilon 8/255", "no pixel moves further"),
-        ("certcal attack --model net.safetensors --data images --epsilon 2/255,8/255 -o attacks.html", "and a page"),
-        (
-            "certcal attack --model net.safetensors --data images --epsilon 0.5 --norm l2 --sigma 0.25",
-            "the smoothed classifier",
-        ),
-        ("certcal attack --model mine:net --outputs logits --data t.npz --epsilon 0.1", "a torch module of yours"),
-        (
-            "certcal attack --model mine:Net --weights at/weights.safetensors --data t.npz --epsilon 0.1",
-            "a network of yours that was trained",
-        ),
-        (
-            "certcal attack --model n.safetensors --data t.npz --epsilon 8/255 --save found",
-            "keep the predictions; then:",
-        ),
-        ("certcal measure found/plus-true-8-255.parquet", "the metrics of what an attack has made of them"),
+@command(
+    ("certcal attack --model net.safetensors --data test.npz --epsilon 8/255", "no pixel moves further"),
+    ("certcal attack --model net.safetensors --data images --epsilon 2/255,8/255 -o attacks.html", "and a page"),
+    (
+        "certcal attack --model net.safetensors --data images --epsilon 0.5 --norm l2 --sigma 0.25",
+        "the smoothed classifier",
     ),
+    ("certcal attack --model mine:net --outputs logits --data t.npz --epsilon 0.1", "a torch module of yours"),
+    (
+        "certcal attack --model mine:Net --weights at/weights.safetensors --data t.npz --epsilon 0.1",
+        "a network of yours that was trained",
+    ),
+    (
+        "certcal attack --model n.safetensors --data t.npz --epsilon 8/255 --save found",
+        "keep the predictions; then:",
+    ),
+    ("certcal measure found/plus-true-8-255.parquet", "the metrics of what an attack has made of them"),
 )
 @model_options(verb, _WHAT)
-@verb_options(verb, _WHAT, only=_SAMPLES)
-@verb_options(verb, _ATTACKING, skip=("outputs", "weights", *_SAMPLES, *_SMOOTHED, *_SAVING, "keep_inputs", "force"))
+@verb_options(verb, _ATTACKING, skip=(*MODEL_AND_DATA, *_SMOOTHED, *_SAVING, "keep_inputs", "force"))
 @verb_options(verb, "Attacking the smoothed classifier", only=_SMOOTHED)
 @verb_options(verb, OUTPUT, only=_SAVING)
 @output_options(DRAWN)
@@ -59,7 +52,6 @@ def attack(model: str, data: str, save: str | None, output: Output, **options: A
     """
     from certcal.cli.progress import tell
     from certcal.cli.sources import existing_files, needing_torch, refuse_inside
-    from certcal.data import PartsMissingError
     from certcal.verbs.attack import refuse_saving, saved_paths
 
     asked = settings_of(verb, AttackSettings, **options)
@@ -71,11 +63,7 @@ def attack(model: str, data: str, save: str | None, output: Output, **options: A
         saved = saved_paths(save, [(name, epsilon) for epsilon in asked.epsilon for name in asked.attacks])
         refuse_saving(save, saved, force=output.force)
     needing_torch("attacks")
-    try:
-        found = verb(model, data, save=save, force=output.force, **options)
-    except PartsMissingError as error:
-        tell(str(error))
-        return
+    found = verb(model, data, save=save, force=output.force, **options)
     output.emit(found)
     for path in saved:
         tell(f"wrote {path}")

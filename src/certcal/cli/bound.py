@@ -10,7 +10,7 @@ from certcal import __version__
 from certcal._base.checks import InputError
 from certcal._base.json import as_text, for_json
 from certcal._base.signature import Spec, settings_of
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, origin, output_options
 from certcal.cli.mlflow import is_mlflow_asked
 from certcal.cli.options import Typed, bound_column_options, option, pop_columns, verb_options
@@ -19,23 +19,20 @@ from certcal.verbs.bound import BoundSettings
 from certcal.verbs.bound import bound as verb
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal bound predictions.csv", "if accuracy (or observed rate) rises with confidence"),
-        ("certcal bound predictions.csv --delta 0.01", "to fail with probability 0.01 only"),
-        ("certcal bound predictions.csv --by hospital", "each group beside the whole"),
-        ("certcal bound predictions.csv --joint", "all bounds hold together"),
-        ("certcal bound predictions.csv --lipschitz 2", "if accuracy changes by at most 2 per unit of confidence"),
-        ("certcal bound predictions.csv --perturb 0.1", "without such an assumption, for perturbed scores"),
-        ("certcal bound predictions.csv --perturb 0.2 --scale logit", "with noise that spares rare outcomes"),
-        ("certcal bound predictions.csv --perturb 0.1 --form published", "the paper's formulas, as printed"),
-        ("certcal bound predictions.csv --where", "at which scores, with a band"),
-        ("certcal bound others.csv --choose-bandwidth 0.001", "how much noise costs little; from other samples"),
-        ("certcal bound predictions.npz --classwise", "for each class's own probability, on average"),
-        ("certcal bound predictions.csv -o bounds.html -o bounds.json", "write a page and files as well"),
-        ("certcal bound predictions.csv --json | jq '.bounds[0].value'", "for scripts"),
-    ),
+@command(
+    ("certcal bound predictions.csv", "if accuracy (or observed rate) rises with confidence"),
+    ("certcal bound predictions.csv --delta 0.01", "to fail with probability 0.01 only"),
+    ("certcal bound predictions.csv --by hospital", "each group beside the whole"),
+    ("certcal bound predictions.csv --joint", "all bounds hold together"),
+    ("certcal bound predictions.csv --lipschitz 2", "if accuracy changes by at most 2 per unit of confidence"),
+    ("certcal bound predictions.csv --perturb 0.1", "without such an assumption, for perturbed scores"),
+    ("certcal bound predictions.csv --perturb 0.2 --scale logit", "with noise that spares rare outcomes"),
+    ("certcal bound predictions.csv --perturb 0.1 --form published", "the paper's formulas, as printed"),
+    ("certcal bound predictions.csv --where", "at which scores, with a band"),
+    ("certcal bound others.csv --choose-bandwidth 0.001", "how much noise costs little; from other samples"),
+    ("certcal bound predictions.npz --classwise", "for each class's own probability, on average"),
+    ("certcal bound predictions.csv -o bounds.html -o bounds.json", "write a page and files as well"),
+    ("certcal bound predictions.csv --json | jq '.bounds[0].value'", "for scripts"),
 )
 @click.argument("table", type=click.Path())
 @verb_options(verb, "Bounding")

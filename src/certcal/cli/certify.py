@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from certcal._base.signature import settings_of
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import column_options, option, pop_columns, verb_options
 from certcal.verbs.certification import INTERVALS
@@ -19,23 +19,20 @@ OF_RUNS = ("kind", "familywise", "accounting", "drawn_only")
 _RUN = "Certificates from a run"
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal certify run", "a run of certcal sample, at radii up to the largest certified one"),
-        ("certcal certify run --radius .25,.5,1 --familywise", "at these, for all samples together"),
-        ("certcal certify run --radius .5 --kind all", "the kinds of certificates side by side"),
-        ("certcal certify run --radius .5 -o intervals.parquet", "keep the intervals"),
-        ("certcal certify intervals.csv", "the intervals of any verifier"),
-        ("certcal certify bounds.parquet --lower lb --upper ub --correct hit", "say which columns to use"),
-        ("certcal certify intervals.csv --by hospital", "each group beside the whole"),
-        ("certcal certify intervals.csv --alpha 0.001 --delta 0.01", "intervals that hold with probability 0.999"),
-        ("certcal certify intervals.csv --compare", "what ADMM and gradient ascent would have said"),
-        ("certcal certify run --compare --grid --accounting published", "as papers count and search"),
-        ("certcal certify run --edges equal-mass --adaptive", "equal-mass bins, frozen and recomputed"),
-        ("certcal certify intervals.csv -o report.html -o certified.csv", "write a page and files as well"),
-        ("certcal certify run --radius .5 --json | jq '.headline'", "for scripts"),
-    ),
+@command(
+    ("certcal certify run", "a run of certcal sample, at radii up to the largest certified one"),
+    ("certcal certify run --radius .25,.5,1 --familywise", "at these, for all samples together"),
+    ("certcal certify run --radius .5 --kind all", "the kinds of certificates side by side"),
+    ("certcal certify run --radius .5 -o intervals.parquet", "keep the intervals"),
+    ("certcal certify intervals.csv", "the intervals of any verifier"),
+    ("certcal certify bounds.parquet --lower lb --upper ub --correct hit", "say which columns to use"),
+    ("certcal certify intervals.csv --by hospital", "each group beside the whole"),
+    ("certcal certify intervals.csv --alpha 0.001 --delta 0.01", "intervals that hold with probability 0.999"),
+    ("certcal certify intervals.csv --compare", "what ADMM and gradient ascent would have said"),
+    ("certcal certify run --compare --grid --accounting published", "as papers count and search"),
+    ("certcal certify run --edges equal-mass --adaptive", "equal-mass bins, frozen and recomputed"),
+    ("certcal certify intervals.csv -o report.html -o certified.csv", "write a page and files as well"),
+    ("certcal certify run --radius .5 --json | jq '.headline'", "for scripts"),
 )
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
 @verb_options(verb, "Certifying", skip=OF_RUNS)

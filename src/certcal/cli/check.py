@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.compare import family_names
 from certcal.cli.emit import NOT_MET, WRITTEN, Output, output_options
 from certcal.cli.options import option, verb_options
@@ -17,16 +17,13 @@ from certcal.verbs.check import check as verb
 _CHECKING = "What the page is about"
 
 
-@click.command(
-    cls=ExampleCommand,
+@command(
+    ("certcal check page.html --data predictions.csv", "a page of certcal measure, bound or report"),
+    ("certcal check numbers.json --data predictions.csv", "its JSON"),
+    ("certcal check page.html --data old.csv --data new.csv", "a comparison"),
+    ("certcal check page.html --data run", "a run of certcal sample; or --data intervals.parquet"),
+    ("certcal check page.html --model net.safetensors --data test.npz", "an attack"),
     one="something does not hold or was not recomputed",
-    examples=(
-        ("certcal check page.html --data predictions.csv", "a page of certcal measure, bound or report"),
-        ("certcal check numbers.json --data predictions.csv", "its JSON"),
-        ("certcal check page.html --data old.csv --data new.csv", "a comparison"),
-        ("certcal check page.html --data run", "a run of certcal sample; or --data intervals.parquet"),
-        ("certcal check page.html --model net.safetensors --data test.npz", "an attack"),
-    ),
 )
 @click.argument("page", type=click.Path())
 @option(

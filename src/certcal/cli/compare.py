@@ -10,7 +10,7 @@ import click
 
 from certcal._base.checks import InputError
 from certcal._base.signature import Spec, check_setting, defaults_of, specs_of
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, is_given, output_options
 from certcal.cli.options import Typed, compare_column_options, option, verb_options
 from certcal.data.schema import OPTIONS
@@ -42,23 +42,20 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     return tuple(found)
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal compare old.csv new.csv", "two tables of predictions, old and new"),
-        ("certcal compare old.csv new.csv --key id --by segment -o change.html", "row by row, per segment, as a page"),
-        ("certcal compare table.csv --score old,new", "two columns of scores of one table"),
-        ("certcal compare old.csv new.csv --require 'difference ece <= 0.01'", "pass or fail: exit code 1 when worse"),
-        ("certcal compare small-noise large-noise", "two runs"),
-        ("certcal compare a.tsv b.tsv --sigma 0.25 --sigma 0.5 -n 100000", "two published logs"),
-        ("certcal compare mine theirs.tsv --sigma 0.5 -n 100000 --alpha 0.001", "a run and a log"),
-        ("certcal compare small-noise large-noise --radius 0,0.5,1 -o curves.csv", "at these radii, also to a file"),
-        ("certcal compare small-noise large-noise -o comparison.html", "as a page"),
-        ("certcal compare gaussian=g25 gaussian=g50 acr=a25 acr=a50", "methods, each at two noise levels"),
-        ("certcal compare gaussian=g50 gaussian=g50-seed1 acr=a50 acr=a50-seed1", "means over two trainings each"),
-        ("certcal compare gaussian=g50 acr=a50 --budget 100,0.01", "as with 100 noise samples at alpha 0.01"),
-        ("certcal compare small-noise large-noise --json | jq '.dominance[0].sentence'", "for scripts"),
-    ),
+@command(
+    ("certcal compare old.csv new.csv", "two tables of predictions, old and new"),
+    ("certcal compare old.csv new.csv --key id --by segment -o change.html", "row by row, per segment, as a page"),
+    ("certcal compare table.csv --score old,new", "two columns of scores of one table"),
+    ("certcal compare old.csv new.csv --require 'difference ece <= 0.01'", "pass or fail: exit code 1 when worse"),
+    ("certcal compare small-noise large-noise", "two runs"),
+    ("certcal compare a.tsv b.tsv --sigma 0.25 --sigma 0.5 -n 100000", "two published logs"),
+    ("certcal compare mine theirs.tsv --sigma 0.5 -n 100000 --alpha 0.001", "a run and a log"),
+    ("certcal compare small-noise large-noise --radius 0,0.5,1 -o curves.csv", "at these radii, also to a file"),
+    ("certcal compare small-noise large-noise -o comparison.html", "as a page"),
+    ("certcal compare gaussian=g25 gaussian=g50 acr=a25 acr=a50", "methods, each at two noise levels"),
+    ("certcal compare gaussian=g50 gaussian=g50-seed1 acr=a50 acr=a50-seed1", "means over two trainings each"),
+    ("certcal compare gaussian=g50 acr=a50 --budget 100,0.01", "as with 100 noise samples at alpha 0.01"),
+    ("certcal compare small-noise large-noise --json | jq '.dominance[0].sentence'", "for scripts"),
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path())
 @option(

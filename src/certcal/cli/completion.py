@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import click
 
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.options import NamedChoice
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ('eval "$(certcal completion bash)"', "for this bash; in ~/.bashrc, for every bash to come"),
-        ('eval "$(certcal completion zsh)"', "the same for zsh, in ~/.zshrc after compinit"),
-        ("certcal completion fish > ~/.config/fish/completions/certcal.fish", "for fish, once"),
-    ),
+@command(
+    ('eval "$(certcal completion bash)"', "for this bash; in ~/.bashrc, for every bash to come"),
+    ('eval "$(certcal completion zsh)"', "the same for zsh, in ~/.zshrc after compinit"),
+    ("certcal completion fish > ~/.config/fish/completions/certcal.fish", "for fish, once"),
 )
 @click.argument("shell", type=NamedChoice(["bash", "zsh", "fish"]), metavar="SHELL")
 def completion(shell: str) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import Output, force_option, json_option, output_option, quiet_option
 from certcal.cli.options import model_options, verb_options
 from certcal.cli.sources import existing_files, existing_single_files
@@ -15,19 +13,14 @@ from certcal.verbs.sample import sample
 
 ENDINGS = (".html", ".txt", ".json", ".csv", ".parquet")
 _WHAT, _DRAWING, _RUNNING = "Model and data", "Deciding", "Running"
-_DATA = ("split", "limit", "every", "resize", "crop")
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal decide --model net.onnx --data test.npz --sigma 0.5 --radius 0.5", "is R > 0.5?"),
-        ("certcal decide --model n.onnx --data t.npz --sigma 1 --radius 0.5 -o decided.json", "keep the decisions"),
-        ("certcal decide --model n.onnx --data t.npz --sigma 1 --radius 0.5 --part 3/16 -o decided", "in a job array"),
-    ),
+@command(
+    ("certcal decide --model net.onnx --data test.npz --sigma 0.5 --radius 0.5", "is R > 0.5?"),
+    ("certcal decide --model n.onnx --data t.npz --sigma 1 --radius 0.5 -o decided.json", "keep the decisions"),
+    ("certcal decide --model n.onnx --data t.npz --sigma 1 --radius 0.5 --part 3/16 -o decided", "in a job array"),
 )
 @model_options(sample, _WHAT)
-@verb_options(sample, _WHAT, only=_DATA)
 @verb_options(verb, _DRAWING, only=("radius", "alpha"))
 @verb_options(sample, _DRAWING, only=("sigma", "n", "n0", "seed", "noise"))
 @verb_options(sample, _RUNNING, only=("batch", "device", "noise_threads", "part"))
@@ -45,15 +38,8 @@ def decide(model: str, data: str, out: str | None, force: bool, as_json: bool, *
 
     Noise is sampled only until that is clear, at most n times. There is no run: another radius is another question.
     """
-    from certcal.cli.progress import tell
-    from certcal.data import PartsMissingError
-
     whole = options["part"] is None
     output = Output(ENDINGS, as_json, (out,) if whole and out else (), force)
     output.check(*existing_files(data))
-    try:
-        decisions = verb(model, data, out=None if whole else out, **options)
-    except PartsMissingError as error:
-        tell(str(error))
-        return
-    output.emit(decisions, sources=existing_single_files(model, options["weights"], data))
+    found = verb(model, data, out=None if whole else out, **options)
+    output.emit(found, sources=existing_single_files(model, options["weights"], data))

@@ -18,7 +18,7 @@ import click
 
 from certcal._base.checks import InputError
 from certcal._base.progress import Progress
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
 from certcal.cli.options import option
 
@@ -36,14 +36,11 @@ _NO_SCIKIT_LEARN = (
 )
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal demo", "a first look; writes certcal-demo.html"),
-        ("certcal demo -o digits.html", "the page under a name of its own"),
-        ("certcal demo --keep run", "keep the run, to certify it again"),
-        ("certcal demo -o demo.svg", "also the diagram as a picture"),
-    ),
+@command(
+    ("certcal demo", "a first look; writes certcal-demo.html"),
+    ("certcal demo -o digits.html", "the page under a name of its own"),
+    ("certcal demo --keep run", "keep the run, to certify it again"),
+    ("certcal demo -o demo.svg", "also the diagram as a picture"),
 )
 @option(OUTPUT, "--no-page", is_flag=True, help="Write no page.")
 @option(OUTPUT, "--keep", metavar="RUN", type=click.Path(), help="Keep the run in this folder, for certcal certify.")
@@ -170,5 +167,5 @@ def _print_next_steps(keep: str | None) -> None:
         "certcal attack --help": "attack it",
     }
     click.echo("Next steps")
-    for command, what in steps.items():
-        click.echo(printable(f"{command:<{max(map(len, steps))}}  # {what}"))
+    for line, what in steps.items():
+        click.echo(printable(f"{line:<{max(map(len, steps))}}  # {what}"))

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import click
 
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import model_options, option, prediction_column_options, verb_options
 from certcal.verbs.measure import measure as verb
@@ -15,21 +15,18 @@ from certcal.verbs.predict import predict
 _MEASURING, _PREDICTING = "Measuring", "A model instead of a table"
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal measure predictions.csv", "a dozen metrics, with a reliability diagram"),
-        ("certcal measure scores.parquet --score pd --outcome status --positive default", "say which columns to use"),
-        ("certcal measure predictions.npz --bins 5,10,15,20", "several numbers of bins"),
-        ("certcal measure predictions.csv --metric all", "every metric there is"),
-        ("certcal measure predictions.csv --by hospital", "each group beside the whole"),
-        ("certcal measure predictions.csv --level 0.9", "with 90 % intervals"),
-        ("certcal measure predictions.csv --require 'ece <= 0.05'", "pass or fail: exit code 1 when it is not met"),
-        ("certcal measure predictions.csv --bounds --require 'ece <= 5%'", "with guarantees, one of which must be met"),
-        ("certcal measure --model net.onnx --data test.npz", "what a model says, without a table"),
-        ("certcal measure predictions.csv -o report.html -o numbers.json", "write a page and files as well"),
-        ("certcal measure predictions.csv --json | jq '.measurements[0].value'", "for scripts"),
-    ),
+@command(
+    ("certcal measure predictions.csv", "a dozen metrics, with a reliability diagram"),
+    ("certcal measure scores.parquet --score pd --outcome status --positive default", "say which columns to use"),
+    ("certcal measure predictions.npz --bins 5,10,15,20", "several numbers of bins"),
+    ("certcal measure predictions.csv --metric all", "every metric there is"),
+    ("certcal measure predictions.csv --by hospital", "each group beside the whole"),
+    ("certcal measure predictions.csv --level 0.9", "with 90 % intervals"),
+    ("certcal measure predictions.csv --require 'ece <= 0.05'", "pass or fail: exit code 1 when it is not met"),
+    ("certcal measure predictions.csv --bounds --require 'ece <= 5%'", "with guarantees, one of which must be met"),
+    ("certcal measure --model net.onnx --data test.npz", "what a model says, without a table"),
+    ("certcal measure predictions.csv -o report.html -o numbers.json", "write a page and files as well"),
+    ("certcal measure predictions.csv --json | jq '.measurements[0].value'", "for scripts"),
 )
 @click.argument("table", type=click.Path(), required=False, metavar="TABLE")
 @prediction_column_options

@@ -343,8 +343,12 @@ def _one_or_several(ctx: click.Context, param: click.Parameter, values: tuple[st
     return values if len(values) > 1 else next(iter(values), None)
 
 
+_INPUTS = ("label", "split", "limit", "every", "resize", "crop")
+MODEL_AND_DATA = ("weights", "outputs", *_INPUTS)
+
+
 def model_options(verb: Callable[..., Any], section: str, *, required: bool = True) -> Callable[[Decorated], Decorated]:
-    """A model, and the inputs that it is tried on."""
+    """A model, and the inputs that it is tried on; how these are chosen only where both are required."""
     return options(
         option(
             section,
@@ -358,6 +362,7 @@ def model_options(verb: Callable[..., Any], section: str, *, required: bool = Tr
         verb_options(verb, section, only=("weights",)),
         verb_options(verb, section, only=("outputs",)),
         option(section, "--data", required=required, metavar="DATA", type=click.Path(), help=DATA),
+        verb_options(verb, section, only=_INPUTS if required else ()),
     )
 
 

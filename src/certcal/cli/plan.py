@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from certcal._base.signature import Spec
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import Typed, column_options, pop_columns, verb_options
 from certcal.data.schema import READING
@@ -17,14 +17,11 @@ from certcal.verbs.plan import plan as verb
 _ROLES = ("score", "confidence", "probabilities", "logits", *READING)
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal plan 0.02", "how many samples a bound of 0.02 takes"),
-        ("certcal plan 0.02 others.csv --error 0.01", "for scores like these and a true error of 0.01"),
-        ("certcal plan 0.05 --method ks --power 0.5", "another bound, reached every other time"),
-        ("certcal plan 0.02 --json | jq .n", "for scripts"),
-    ),
+@command(
+    ("certcal plan 0.02", "how many samples a bound of 0.02 takes"),
+    ("certcal plan 0.02 others.csv --error 0.01", "for scores like these and a true error of 0.01"),
+    ("certcal plan 0.05 --method ks --power 0.5", "another bound, reached every other time"),
+    ("certcal plan 0.02 --json | jq .n", "for scripts"),
 )
 @click.argument("target", type=Typed(Spec("", "share")))
 @click.argument("table", type=click.Path(), required=False)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import Output, force_option, output_option, quiet_option
 from certcal.cli.options import model_options, verb_options
 from certcal.cli.progress import tell
@@ -17,16 +15,12 @@ from certcal.verbs.predict import predict as verb
 _WHAT, _RUNNING = "Model and data", "Running"
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal predict --model net.onnx --data test.npz -o predictions.parquet", "then measure, bound, recalibrate"),
-        ("certcal predict --model mine:f --outputs logits --data t.npz -o p.parquet", "a Python function"),
-        ("certcal predict --model net.onnx --data images --device cuda -o p.parquet", "on a GPU"),
-    ),
+@command(
+    ("certcal predict --model net.onnx --data test.npz -o predictions.parquet", "then measure, bound, recalibrate"),
+    ("certcal predict --model mine:f --outputs logits --data t.npz -o p.parquet", "a Python function"),
+    ("certcal predict --model net.onnx --data images --device cuda -o p.parquet", "on a GPU"),
 )
 @model_options(verb, _WHAT)
-@verb_options(verb, _WHAT, only=("split", "limit", "every", "resize", "crop"))
 @verb_options(verb, _RUNNING, only=("batch", "device"))
 @output_option("FILE", "Table to write (.parquet .csv).")
 @force_option

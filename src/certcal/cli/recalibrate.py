@@ -9,7 +9,7 @@ import click
 
 from certcal._base.checks import InputError
 from certcal._base.files import write_bytes
-from certcal.cli.app import ExampleCommand, Examples, LazyGroup
+from certcal.cli.app import Examples, LazyGroup, command
 from certcal.cli.emit import DRAWN, Output, force_option, output_option, output_options, quiet_option
 from certcal.cli.options import column_options, pop_columns, verb_options
 from certcal.cli.progress import tell
@@ -61,7 +61,9 @@ def recalibrate() -> None:
     """Recalibrate scores or confidences, also in the worst case."""
 
 
-@click.command(cls=ExampleCommand, examples=_FIT)
+@command(
+    *_FIT,
+)
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
 @verb_options(verb, FITTING, skip=_CERTIFIED)
 @verb_options(verb, CERTIFYING, only=_CERTIFIED)
@@ -85,7 +87,9 @@ def fit(source: str, output: Output, **options: Any) -> None:
     output.emit(found)
 
 
-@click.command(cls=ExampleCommand, examples=_APPLY)
+@command(
+    *_APPLY,
+)
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
 @verb_options(apply_map, CERTIFYING, only=_CERTIFIED)
@@ -115,7 +119,9 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     output.emit(done, files=output.paths)
 
 
-@click.command(cls=ExampleCommand, examples=_EXPORT)
+@command(
+    *_EXPORT,
+)
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @verb_options(export_map, "Language")
 @output_option("FILE", "Write .sql .py .xlsx or .onnx.", required=False)

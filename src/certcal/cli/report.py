@@ -11,10 +11,11 @@ import click
 
 from certcal._base.checks import InputError
 from certcal._base.text import plain_name
-from certcal.cli.app import ExampleCommand, SectionedOption
+from certcal.cli.app import ExampleCommand, SectionedOption, command
 from certcal.cli.compare import family_names
 from certcal.cli.emit import HEADLINE, OUTPUT
 from certcal.cli.options import option
+from certcal.cli.progress import tell
 from certcal.data.formats import existing
 
 # What a source can be, and the command that answers for it.
@@ -47,8 +48,8 @@ class _AnyCommand(ExampleCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, also with the options of the commands that it may call, each once."""
         known = _flags(self)
-        for command in _commands().values():
-            for each in command.params:
+        for other in _commands().values():
+            for each in other.params:
                 if isinstance(each, SectionedOption) and known.isdisjoint(each.opts):
                     known |= set(each.opts)
                     taken = any(own.name == each.name for own in self.params)  # by another flag of another command
@@ -56,8 +57,8 @@ class _AnyCommand(ExampleCommand):
         return super().parse_args(ctx, args)
 
 
-def _flags(command: click.Command) -> set[str]:
-    return {flag for each in command.params for flag in each.opts}
+def _flags(of: click.Command) -> set[str]:
+    return {flag for each in of.params for flag in each.opts}
 
 
 def _option_as_text(other: SectionedOption, name: str | None) -> SectionedOption:
@@ -76,19 +77,17 @@ def _option_as_text(other: SectionedOption, name: str | None) -> SectionedOption
     )
 
 
-@click.command(
+@command(
+    ("certcal report predictions.csv", "a table of predictions: writes predictions.html"),
+    ("certcal report predictions.csv --by hospital -o review.html", "with each group, under a name of its own"),
+    ("certcal report intervals.parquet", "a table of certified intervals"),
+    ("certcal report run --data test.npz", "a run of certcal sample, with its images"),
+    ("certcal report run --radius .25,.5,1 --familywise", "at these radii, for all samples together"),
+    ("certcal report old.csv new.csv", "two tables of predictions: writes comparison.html"),
+    ("certcal report small-noise large-noise", "runs beside each other: writes comparison.html"),
+    ("certcal report gaussian=g25 gaussian=g50 acr=a25 acr=a50", "training methods, each at two noise levels"),
+    ("certcal report predictions.csv --title 'Triage model, July' --open", "open it in a browser"),
     cls=_AnyCommand,
-    examples=(
-        ("certcal report predictions.csv", "a table of predictions: writes predictions.html"),
-        ("certcal report predictions.csv --by hospital -o review.html", "with each group, under a name of its own"),
-        ("certcal report intervals.parquet", "a table of certified intervals"),
-        ("certcal report run --data test.npz", "a run of certcal sample, with its images"),
-        ("certcal report run --radius .25,.5,1 --familywise", "at these radii, for all samples together"),
-        ("certcal report old.csv new.csv", "two tables of predictions: writes comparison.html"),
-        ("certcal report small-noise large-noise", "runs beside each other: writes comparison.html"),
-        ("certcal report gaussian=g25 gaussian=g50 acr=a25 acr=a50", "training methods, each at two noise levels"),
-        ("certcal report predictions.csv --title 'Triage model, July' --open", "open it in a browser"),
-    ),
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path())
 @option(OUTPUT, "--open", "open_it", is_flag=True, help="Open the page in a browser.")
@@ -103,21 +102,21 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
     """
     given = {name: value for name, value in options.items() if value}
     kind = _kind_of(sources, given)
-    command = _commands()[kind]
-    words = [*sources, *_options_as_written(ctx, command, kind, sources, given)]
+    page_command = _commands()[kind]
+    words = [*sources, *_options_as_written(ctx, page_command, kind, sources, given)]
     page = next((name for name in given.get("files", ()) if name.lower().endswith(".html")), None)
     if page is None:
         page = _default_name(sources)
         words += ["-o", page]
     ctx.meta[HEADLINE] = f"taken as {_taken_as(kind, sources)}"
-    with command.make_context(ctx.info_name, words, parent=ctx.parent) as inner:
+    with page_command.make_context(ctx.info_name, words, parent=ctx.parent) as inner:
         if kind == "measure" and "bounds" not in given:  # where they can be had
             inner.params["bounds"] = None
         try:
-            command.invoke(inner)
+            page_command.invoke(inner)
         finally:  # a page that says what is not met is worth reading, too
-            if open_it and Path(page).exists():
-                _open_in_browser(Path(page))
+            if open_it and Path(page).exists() and click.launch(Path(page).resolve().as_uri()) != 0:
+                tell(f"no browser could be started; open {page} in one")
 
 
 def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
@@ -153,10 +152,10 @@ def _taken_as(kind: str, sources: Sequence[str]) -> str:
 
 
 def _options_as_written(
-    ctx: click.Context, command: click.Command, kind: str, sources: Sequence[str], given: dict[str, Any]
+    ctx: click.Context, page_command: click.Command, kind: str, sources: Sequence[str], given: dict[str, Any]
 ) -> list[str]:
     """The options as they were written, for a command that knows them; others are refused."""
-    known = _flags(command)
+    known = _flags(page_command)
     words: list[str] = []
     for each in ctx.command.params:
         if each.name not in given or each.name in ("sources", "open_it"):
@@ -186,10 +185,3 @@ def _default_name(sources: Sequence[str]) -> str:
     name = path.name or path.resolve().name
     stem = name if path.is_dir() else name.split(".")[0]
     return f"{'report' if stem in ('', '-') else stem}.html"
-
-
-def _open_in_browser(path: Path) -> None:
-    from certcal.cli.progress import tell
-
-    if click.launch(path.resolve().as_uri()) != 0:
-        tell(f"no browser could be started; open {path} in one")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from certcal._base.checks import InputError
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, output_options, provenance
 from certcal.cli.engine import engine_options, pop_engine
 from certcal.cli.options import option, verb_options
@@ -53,16 +53,13 @@ def _parse_data(ctx: click.Context, param: click.Parameter, values: Sequence[str
     return values[0] if values else None
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal reproduce", "what there is, what it needs, what it took"),
-        ("certcal reproduce cc-table7 --dry-run --device cuda", "jobs, passes and hours"),
-        ("certcal reproduce cc-table7 --shrink 0.01 -o out", "the same plan, shrunk"),
-        ("certcal reproduce cc-table7 --set network.name=resnet20 -o out -o table.tex", "another network; LaTeX too"),
-        ("certcal reproduce cc-table2 --data cifar --checkpoints salman --part 3/8 -o out", "in a job array"),
-        ("certcal reproduce mine.toml -o out", "a plan of your own"),
-    ),
+@command(
+    ("certcal reproduce", "what there is, what it needs, what it took"),
+    ("certcal reproduce cc-table7 --dry-run --device cuda", "jobs, passes and hours"),
+    ("certcal reproduce cc-table7 --shrink 0.01 -o out", "the same plan, shrunk"),
+    ("certcal reproduce cc-table7 --set network.name=resnet20 -o out -o table.tex", "another network; LaTeX too"),
+    ("certcal reproduce cc-table2 --data cifar --checkpoints salman --part 3/8 -o out", "in a job array"),
+    ("certcal reproduce mine.toml -o out", "a plan of your own"),
     one="some jobs failed",
 )
 @click.argument("plan", required=False, type=click.Path())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from certcal.cli.app import ExampleCommand, LazyGroup
+from certcal.cli.app import LazyGroup, command
 from certcal.cli.emit import Output, json_option, quiet_option
 
 _EXAMPLES = (
@@ -22,7 +22,9 @@ def runs() -> None:
     """Inspect runs on disk."""
 
 
-@click.command(cls=ExampleCommand, examples=_EXAMPLES)
+@command(
+    *_EXAMPLES,
+)
 @click.argument("run", type=click.Path())
 @json_option
 @quiet_option

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import Output, json_option, output_option, quiet_option
 from certcal.cli.engine import engine_options, pop_engine
 from certcal.cli.errors import leave_interrupted
@@ -17,19 +15,15 @@ from certcal.verbs.sample import sample as verb
 _WHAT, _DRAWING, _RUNNING = "Model and data", "Sampling", "Running"
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -o run", "begin, or resume"),
-        ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -n 200000 -o run", "add noise samples to it"),
-        ("certcal sample --model mine:f --outputs logits --data t.npz --sigma 1 -o run", "a Python function"),
-        ("certcal sample --model n.onnx --data t.npz --sigma 1 --workers 8 -o run", "on eight processes"),
-        ("certcal sample --model n.onnx --data t.npz --sigma 1 --device cuda -o run", "on a GPU"),
-        ("certcal sample --model n.onnx --data t.npz --sigma 1 --engine ray -o run", "on Ray; see --address"),
-    ),
+@command(
+    ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -o run", "begin, or resume"),
+    ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -n 200000 -o run", "add noise samples to it"),
+    ("certcal sample --model mine:f --outputs logits --data t.npz --sigma 1 -o run", "a Python function"),
+    ("certcal sample --model n.onnx --data t.npz --sigma 1 --workers 8 -o run", "on eight processes"),
+    ("certcal sample --model n.onnx --data t.npz --sigma 1 --device cuda -o run", "on a GPU"),
+    ("certcal sample --model n.onnx --data t.npz --sigma 1 --engine ray -o run", "on Ray; see --address"),
 )
 @model_options(verb, _WHAT)
-@verb_options(verb, _WHAT, only=("split", "limit", "every", "resize", "crop"))
 @verb_options(verb, _DRAWING, only=("sigma", "n", "n0", "seed", "noise", "histograms"))
 @engine_options(_RUNNING)
 @verb_options(verb, _RUNNING, only=("batch", "device", "noise_threads", "part"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from certcal.cli.app import ExampleCommand, LazyGroup
+from certcal.cli.app import LazyGroup, command
 from certcal.cli.emit import WRITTEN, Output, output_options
 from certcal.cli.engine import engine_options, pop_engine
 from certcal.cli.errors import leave_interrupted
@@ -45,16 +45,13 @@ def study() -> None:
     """Measure many models, and ask what they say about calibration and about its metrics."""
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal study measure predictions -o study.parquet", "a folder: predictions/DATA/MODEL.npz"),
-        ("certcal study measure predictions -o study.parquet --layout model/data", "the other way round"),
-        ("certcal study measure models.csv -o study.parquet", "a manifest, with columns of your own"),
-        ("certcal study measure models.csv -o study.parquet --workers 8", "on eight processes"),
-        ("certcal study measure models.csv -o study.parquet --engine ray", "on Ray; see --address"),
-        ("certcal study measure models.csv -o study.parquet --part 3/16", "in a job array"),
-    ),
+@command(
+    ("certcal study measure predictions -o study.parquet", "a folder: predictions/DATA/MODEL.npz"),
+    ("certcal study measure predictions -o study.parquet --layout model/data", "the other way round"),
+    ("certcal study measure models.csv -o study.parquet", "a manifest, with columns of your own"),
+    ("certcal study measure models.csv -o study.parquet --workers 8", "on eight processes"),
+    ("certcal study measure models.csv -o study.parquet --engine ray", "on Ray; see --address"),
+    ("certcal study measure models.csv -o study.parquet --part 3/16", "in a job array"),
     one="some rows failed (the table says why)",
 )
 @click.argument("source", type=click.Path())
@@ -71,7 +68,6 @@ def measure(source: str, output: Output, **options: Any) -> None:
     that have changed.
     """
     from certcal.cli.sources import existing
-    from certcal.data import PartsMissingError
 
     place = pop_engine(options)
     existing(source, "folder or manifest")
@@ -79,9 +75,6 @@ def measure(source: str, output: Output, **options: Any) -> None:
     (out,) = output.files
     try:
         found = verbs.measure(source, out=out, columns=columns, engine=place, force=output.force, **options)
-    except PartsMissingError as error:
-        tell(str(error))
-        return
     except KeyboardInterrupt:  # after the bar has gone, so that the sentence has a line of its own
         kept = verbs.unfinished(out)
         leave_interrupted(
@@ -98,15 +91,12 @@ def measure(source: str, output: Output, **options: Any) -> None:
         raise click.exceptions.Exit(SOME_FAILED)
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal study review study.parquet", "the seven questions, answered for these models"),
-        ("certcal study review study.parquet -o study.html", "with all figures and matrices, as a page"),
-        ("certcal study review study.parquet --metric ks_error --top 100,500", "another metric; the best 100 and 500"),
-        ("certcal study review study.parquet --robustness fgsm,pgd --size params,flops", "what the columns are"),
-        ("certcal study review study.parquet --json | jq '.answers[2].answer'", "for scripts"),
-    ),
+@command(
+    ("certcal study review study.parquet", "the seven questions, answered for these models"),
+    ("certcal study review study.parquet -o study.html", "with all figures and matrices, as a page"),
+    ("certcal study review study.parquet --metric ks_error --top 100,500", "another metric; the best 100 and 500"),
+    ("certcal study review study.parquet --robustness fgsm,pgd --size params,flops", "what the columns are"),
+    ("certcal study review study.parquet --json | jq '.answers[2].answer'", "for scripts"),
 )
 @click.argument("table", type=click.Path())
 @verb_options(verbs.review, "Reviewing", skip=_GIVEN)
@@ -125,17 +115,14 @@ def review(table: str, output: Output, **options: Any) -> None:
     output.emit(found)
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal study search study.parquet --dataset cifar10", "accuracy and HCS with beta 1, 2, 3; all methods"),
-        ("certcal study search study.parquet --dataset cifar10 --objective ece,mmce", "for calibration alone"),
-        ("certcal study search study.parquet --dataset cifar10 --objective min:params", "for a column of your own"),
-        ("certcal study search study.parquet --dataset cifar10 --split early --judge-split test", "judged by others"),
-        (
-            "certcal study search study.parquet --space table --evaluations 50 -o found.csv",
-            "models of any kind",
-        ),
+@command(
+    ("certcal study search study.parquet --dataset cifar10", "accuracy and HCS with beta 1, 2, 3; all methods"),
+    ("certcal study search study.parquet --dataset cifar10 --objective ece,mmce", "for calibration alone"),
+    ("certcal study search study.parquet --dataset cifar10 --objective min:params", "for a column of your own"),
+    ("certcal study search study.parquet --dataset cifar10 --split early --judge-split test", "judged by others"),
+    (
+        "certcal study search study.parquet --space table --evaluations 50 -o found.csv",
+        "models of any kind",
     ),
 )
 @click.argument("table", type=click.Path())
@@ -163,17 +150,14 @@ def search(table: str, judge: str | None, output: Output, **options: Any) -> Non
     output.emit(found)
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        (
-            "certcal study convert cifar10_tss.csv -o tss.parquet --dataset cifar10",
-            "columns such as acc, pre_ECE_15",
-        ),
-        ("certcal study convert a.csv b.csv -o both.parquet --dataset cifar10 --dataset cifar100", "several data sets"),
-        ("certcal study convert small.csv -o small.parquet --unit percent", "where it cannot be told"),
-        ("certcal study convert by_index.csv -o tss.parquet --architectures tss.json", "models that are numbers"),
+@command(
+    (
+        "certcal study convert cifar10_tss.csv -o tss.parquet --dataset cifar10",
+        "columns such as acc, pre_ECE_15",
     ),
+    ("certcal study convert a.csv b.csv -o both.parquet --dataset cifar10 --dataset cifar100", "several data sets"),
+    ("certcal study convert small.csv -o small.parquet --unit percent", "where it cannot be told"),
+    ("certcal study convert by_index.csv -o tss.parquet --architectures tss.json", "models that are numbers"),
 )
 @click.argument("table", nargs=-1, required=True, type=click.Path())
 @verb_options(verbs.convert, "Published tables")

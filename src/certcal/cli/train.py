@@ -15,7 +15,7 @@ import click
 
 from certcal._base.checks import InputError
 from certcal._base.text import distance_text, printable
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import ExampleCommand, command
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, output_option, quiet_option
 from certcal.cli.options import DATA, OBJECT, NamedChoice, UnreadableError, option, own_object, verb_options
 from certcal.cli.progress import tell
@@ -77,31 +77,29 @@ def _number_or_word(text: str) -> int | float | str:
     return word
 
 
-@click.command(
-    cls=_Command,
-    examples=(
-        (
-            "certcal train --method gaussian --data digits --model mlp --sigma 0.25 --epochs 20 -o trained",
-            "train with noise",
-        ),
-        ("certcal train --method at --data fashion-mnist --model lenet --sigma 0.5 --epsilon 0.5 -o at", "adversaries"),
-        (
-            "certcal train --method exact-act --data fashion-mnist --model lenet --start at/model.safetensors "
-            "--sigma 0.5 --epsilon 0.5 -o act",
-            "fine-tune it against adversaries of its calibration",
-        ),
-        (
-            "certcal train --method acr --data fashion-mnist --model lenet --sigma 0.5 --epochs 15 -o acr",
-            "easy samples first",
-        ),
-        ("certcal train --method at --data cifar --model mine:Net -o at", "a network of yours"),
-        ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other settings"),
-        (
-            "torchrun --standalone --nproc-per-node 2 -m certcal train --method gaussian --data cifar "
-            "--model resnet110 --preset cohen-2019 --sigma 0.25 --pieces 2 --device cuda -o gaussian",
-            "Cohen et al.'s recipe on two GPUs",
-        ),
+@command(
+    (
+        "certcal train --method gaussian --data digits --model mlp --sigma 0.25 --epochs 20 -o trained",
+        "train with noise",
     ),
+    ("certcal train --method at --data fashion-mnist --model lenet --sigma 0.5 --epsilon 0.5 -o at", "adversaries"),
+    (
+        "certcal train --method exact-act --data fashion-mnist --model lenet --start at/model.safetensors "
+        "--sigma 0.5 --epsilon 0.5 -o act",
+        "fine-tune it against adversaries of its calibration",
+    ),
+    (
+        "certcal train --method acr --data fashion-mnist --model lenet --sigma 0.5 --epochs 15 -o acr",
+        "easy samples first",
+    ),
+    ("certcal train --method at --data cifar --model mine:Net -o at", "a network of yours"),
+    ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other settings"),
+    (
+        "torchrun --standalone --nproc-per-node 2 -m certcal train --method gaussian --data cifar "
+        "--model resnet110 --preset cohen-2019 --sigma 0.25 --pieces 2 --device cuda -o gaussian",
+        "Cohen et al.'s recipe on two GPUs",
+    ),
+    cls=_Command,
 )
 @option(
     _WHAT,
@@ -187,8 +185,8 @@ def train(
     if not as_json:
         held_out = "" if found.tested is not None else f", with inputs that it was not trained on as {_HELD_OUT}"
         click.echo(f"\nNext steps{held_out}")
-        for command in next_commands(found, out):
-            click.echo(printable(command))
+        for line in next_commands(found, out):
+            click.echo(printable(line))
 
 
 def _constants_of_method(method: str, others: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:

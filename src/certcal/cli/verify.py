@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from certcal._base.signature import Spec, counted_from_one, settings_of
-from certcal.cli.app import ExampleCommand
+from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import NamedChoice, Typed, join_values, model_options, option, verb_options
+from certcal.cli.options import MODEL_AND_DATA, NamedChoice, Typed, join_values, model_options, option, verb_options
 from certcal.verbs.certification import INTERVALS
 from certcal.verbs.verify import VerifySettings
 from certcal.verbs.verify import verify as verb
 
 _WHAT, _BOX, _VERIFYING = "Model and data", "What may change", "Verifying"
-_SAMPLES = ("label", "split", "limit", "every", "resize", "crop")
 _NAMES = Spec("", "name", many=True, ordered=True)
 _SEVERAL: Any = {
     "type": Typed(_NAMES),
@@ -25,22 +22,18 @@ _SEVERAL: Any = {
 }
 
 
-@click.command(
-    cls=ExampleCommand,
-    examples=(
-        ("certcal verify --model model.json --data loans.csv --epsilon 0.05,0.1", "tenths of standard deviations"),
-        (
-            "certcal verify --model model.txt --data loans.csv --change income=+10% --change age=1 --integer age",
-            "what applicants can change",
-        ),
-        ("certcal verify --model mine:forest --data t.csv --epsilon 0.1 --at-once 2", "two features at a time"),
-        ("certcal verify --model model.json --data loans.csv --epsilon 0.1 -o intervals.parquet", "keep; then:"),
-        ("certcal certify intervals.parquet", "everything that the intervals certify"),
-        ("certcal verify --model mine:network --data loans.csv --epsilon 0.1", "a network of linear layers and ReLU"),
+@command(
+    ("certcal verify --model model.json --data loans.csv --epsilon 0.05,0.1", "tenths of standard deviations"),
+    (
+        "certcal verify --model model.txt --data loans.csv --change income=+10% --change age=1 --integer age",
+        "what applicants can change",
     ),
+    ("certcal verify --model mine:forest --data t.csv --epsilon 0.1 --at-once 2", "two features at a time"),
+    ("certcal verify --model model.json --data loans.csv --epsilon 0.1 -o intervals.parquet", "keep; then:"),
+    ("certcal certify intervals.parquet", "everything that the intervals certify"),
+    ("certcal verify --model mine:network --data loans.csv --epsilon 0.1", "a network of linear layers and ReLU"),
 )
 @model_options(verb, _WHAT)
-@verb_options(verb, _WHAT, only=_SAMPLES)
 @option(
     _BOX,
     "--change",
@@ -67,7 +60,7 @@ _SEVERAL: Any = {
     help="At most K features change at a time.",
 )
 @option(_BOX, "--norm", type=NamedChoice(["linf", "l2"]), default="linf", help="Norm of the change. Default: linf.")
-@verb_options(verb, _VERIFYING, skip=("outputs", "weights", "attack", *_SAMPLES))
+@verb_options(verb, _VERIFYING, skip=(*MODEL_AND_DATA, "attack"))
 @option(_VERIFYING, "--no-attack", is_flag=True, help="Do not search the box for scores that are reached.")
 @output_options((*DRAWN, INTERVALS))
 def verify(
