@@ -49,12 +49,7 @@ def rates_choice(found: Diagnosis, task: str) -> Choice:
 def rates_chart(found: Diagnosis, task: str, *, logit: bool) -> Chart:
     """Groups with their limits, those that are wrong in a shape of their own, the isotonic curve, and where scores are.
 
-    Parameters
-    ----------
-    found, task
-        The rates by range of scores, and what kind of task they are of.
-    logit
-        Whether scores near 0 and 1 are spread out.
+    With ``logit`` scores near 0 and 1 are spread out.
     """
     part, (expected, happened) = _part_of(found), _words(task)
     known = [value for each in found.groups for value in (each.predicted, each.observed, each.lower, each.upper)]

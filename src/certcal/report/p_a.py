@@ -52,12 +52,17 @@ def p_a_chart(
     up = (percent if in_percent else unit)("share with p_A ≥ p")
     up = up if draws is None else replace(up, high=1.13)  # room for the p that are marked
     if draws is None:
-        across, marks, scale = Axis(0.5, 1.0, ticks(0.5, 1), "p"), list[Mark](), _identity
+        across, marks, scale = Axis(0.5, 1.0, ticks(0.5, 1), "p"), list[Mark](), float
     else:
         across, marks, scale = _by_radius(lines[0].distribution.sigma, draws)
     for line in lines:
         marks += _staircase(line, across, scale)
-    said = " ".join(f"{line.name}: {_describe(line.distribution, in_percent)}." for line in lines)
+    unit_of = " %" if in_percent else ""
+    shares = [
+        [f"{share_text(each.distribution, p, in_percent)}{unit_of} with p_A of at least {p:g}" for p in SHARES]
+        for each in lines
+    ]
+    said = " ".join(f"{line.name}: {', '.join(texts)}." for line, texts in zip(lines, shares, strict=True))
     return Chart(title, said, [Panel(across, up, marks, 240)], caption)
 
 
@@ -65,10 +70,6 @@ def share_text(seen: PaDistribution, p: float, in_percent: bool = False) -> str:
     """The share of samples with p_A of at least p; a range where a log leaves votes open."""
     low, high = (percent_of(each) if in_percent else number(each) for each in map(float, seen.survival(p)))
     return low if low == high else f"{low} – {high}"
-
-
-def _identity(p: float) -> float:
-    return p
 
 
 def _by_radius(sigma: float, draws: int) -> tuple[Axis, list[Mark], Callable[[float], float]]:
@@ -100,8 +101,3 @@ def _staircase(line: PaLine, across: Axis, scale: Callable[[float], float]) -> l
         ends = [[share for share in shares[1:] for _ in (0, 1)] for shares in (lower, upper)]
         marks.append(Band(twice, ends[0], ends[1], line.look))
     return [*marks, Line(at, lower, line.look, line.name, "pre", markers=False)]
-
-
-def _describe(seen: PaDistribution, in_percent: bool) -> str:
-    unit_of = " %" if in_percent else ""
-    return ", ".join(f"{share_text(seen, p, in_percent)}{unit_of} with p_A of at least {p:g}" for p in SHARES)

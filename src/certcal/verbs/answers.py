@@ -238,18 +238,8 @@ def calibration_answer(
 ) -> Answer:
     """The answer about scores, or confidences, and their outcomes.
 
-    Parameters
-    ----------
-    found, task
-        Rates by range of scores, and "binary", "top-label" or "multiclass".
-    slope, error
-        Calibration slope and ECE, with intervals where there are some.
-    segments
-        What was asked by columns: their values, and limits that fail with probability at most ``SEGMENTS`` together.
-    repair, prove
-        Commands, or calls, that fit a map and that bound the error.
-    unsaid
-        What the answer does not say.
+    Limits of ``segments``, by the values of their columns, fail with probability at most ``SEGMENTS`` together.
+    ``repair`` and ``prove`` are commands, or calls, that fit a map and that bound the error.
     """
     words = _SCORES if task == "binary" else _CONFIDENCES
     line = None if slope is None else _about_slope(slope)

@@ -105,17 +105,7 @@ class CertifiedSource:
 def source_of(
     data: Any, columns: Mapping[str, Any] | None, settings: CertifyingSettings, defaults: Mapping[str, Any]
 ) -> SampleSource:
-    """What is given, told by folders, columns and types, never by values; settings for something else are refused.
-
-    Parameters
-    ----------
-    data
-        A file, a folder, or something in memory.
-    columns
-        Columns by role.
-    settings, defaults
-        What is not at its default must be for such a source.
-    """
+    """What is given, told by folders, columns and types, never by values; settings for something else are refused."""
     from certcal.calibrators import CertifiedSamples
     from certcal.smoothing import Counts, Run
     from certcal.verbs.verify import Verification
@@ -168,19 +158,7 @@ def _kind(table: OpenTable, given: Mapping[str, Any]) -> str:
 def load_certified(
     source: SampleSource, columns: Mapping[str, Any] | None, settings: CertifyingSettings, progress: Progress
 ) -> CertifiedSource:
-    """Samples of a run, a table of intervals or memory, certified.
-
-    Parameters
-    ----------
-    source
-        From :func:`source_of`.
-    columns
-        Columns of a table of intervals by role.
-    settings
-        At which radii, and how.
-    progress
-        Whether to show how far the work is; or a function or an object that is told.
-    """
+    """Samples of a run, a table of intervals or memory, certified; ``columns`` are those of a table of intervals."""
     if source.kind == "samples":
         samples: CertifiedSamples = source.data
         return CertifiedSource(samples, counted(len(samples), "sample"), {}, _note(samples.alpha))
@@ -194,10 +172,7 @@ def _of_run(source: SampleSource, settings: CertifyingSettings, progress: Progre
     from certcal.calibrators import CertifiedSamples
     from certcal.smoothing import Counts, Run, open_run, usable_counts
 
-    alpha = ALPHA_OF_RUNS if settings.alpha is None else settings.alpha
-    if alpha == 0:
-        reason = "it is 0, and certificates from noise may fail"
-        raise InputError(reason, argument="alpha", remedy="give a probability such as 0.001")
+    alpha = alpha_of_run(settings.alpha)
     run = None if isinstance(source.data, Counts) else source.data
     run = run if run is None or isinstance(run, Run) else open_run(run)
     counts: Counts = source.data if run is None else usable_counts(run, drawn_only=settings.drawn_only)
@@ -274,6 +249,14 @@ def chosen_radii(name: str, there: Sequence[str], asked: Sequence[float] | None)
         if radius not in known:
             raise InputError(f"{name} has no rows at radius {radius:g}; there are {', '.join(there)}", argument="radii")
     return [known[radius] for radius in asked]
+
+
+def alpha_of_run(asked: float | None) -> float:
+    """What each certificate from noise may fail with: what was asked, which cannot be 0, or the usual."""
+    if asked == 0:
+        reason = "it is 0, and certificates from noise may fail"
+        raise InputError(reason, argument="alpha", remedy="give a probability such as 0.001")
+    return ALPHA_OF_RUNS if asked is None else asked
 
 
 def about_run(manifest: Manifest | None, counts: Counts, one: Certificates) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from certcal.smoothing import (
     usable_counts,
 )
 from certcal.verbs.certification import Certification, CertifiedAt, ComparedMethod
-from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, chosen_radii, describe_run
+from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, alpha_of_run, chosen_radii, describe_run
 from certcal.verbs.verify import Verification
 
 MOST_RADII, MOST_BINS = 1000, 10_000
@@ -292,10 +292,7 @@ def default_radii(counts: Counts, alpha: float = ALPHA_OF_RUNS, familywise: bool
 def _of_counts(
     counts: Counts, manifest: Manifest | None, source: str, settings: CertifySettings, progress: Progress
 ) -> Certification:
-    if settings.alpha == 0:
-        reason = "it is 0, and certificates from noise may fail"
-        raise InputError(reason, argument="alpha", remedy="give a probability such as 0.001")
-    alpha = ALPHA_OF_RUNS if settings.alpha is None else settings.alpha
+    alpha = alpha_of_run(settings.alpha)
     kinds, several = settings.kind, len(settings.kind) > 1
     radii = settings.radii or default_radii(counts, alpha, settings.familywise)
     # How far the unasked radii go depends on the votes: alpha is shared among all that the most votes would reach.

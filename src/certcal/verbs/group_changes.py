@@ -66,17 +66,7 @@ class GroupChange(
 def group_changes(
     groups: Sequence[PredictionGroup], before: Predictions | None, after: Predictions, rows: Rows | None
 ) -> tuple[GroupChange, ...]:
-    """Each group before and after a map.
-
-    Parameters
-    ----------
-    groups
-        By the rows of all samples.
-    before, after
-        The samples that the map was judged on; before, where there is something to compare with.
-    rows
-        Which of all samples these are; None for all.
-    """
+    """Each group before and after a map; ``rows`` are those of all samples that it was judged on, None for all."""
     place = None if rows is None else np.full(1 + max(each.rows.max() for each in groups), -1)
     if place is not None and rows is not None:
         kept = rows[rows < place.size]

@@ -70,6 +70,8 @@ def view(found: Attack) -> Report:
     draws = counted(conventions["draws"], "draw") if conventions["sigma"] is not None else ""
     smoothed = f"; smoothed, σ = {conventions['sigma']:g}, {draws}" if draws else ""
     samples = counted(found.n, "training sample" if found.about.get("split") == "train" else "sample")
+    given = {"model": found.about["model"], "data": found.about["data"], **conventions}
+    settings = Facts([(name, str(value)) for name, value in given.items() if value is not None], "Settings")
     notes = ["y is the true class, ŷ the predicted one."]
     if draws:
         notes.append("The attack is on the mean over the draws, which stay the same.")
@@ -82,7 +84,7 @@ def view(found: Attack) -> Report:
             Section("Reliability diagrams", _diagrams_of_attacks(found), brief=True),
         ],
         [
-            Section("Attacker", [Listing(_attacker_notes(found)), _settings_of_attack(found)]),
+            Section("Attacker", [Listing(_attacker_notes(found)), settings]),
             Section("All metrics", _metrics(found)),
         ],
         "",
@@ -183,11 +185,6 @@ def _attacker_notes(found: Attack) -> list[str]:
             f"during an attack and for its verification (seed {given['seed']}), so the attack is on this estimate."
         )
     return said
-
-
-def _settings_of_attack(found: Attack) -> Facts:
-    given = {"model": found.about["model"], "data": found.about["data"], **found.conventions}
-    return Facts([(name, str(value)) for name, value in given.items() if value is not None], "Settings")
 
 
 def _metrics(found: Attack) -> list[Block]:

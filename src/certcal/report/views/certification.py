@@ -255,7 +255,16 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
         _ACCURACY[found.counts is not None],
         TextBars(
             ("radius", "certified accuracy {bar}", "accuracy ≥", "ECE ≤"),
-            [(line.radius_text, line.summary.accuracy.value, None, _accuracy_and_error(line)) for line in lines],
+            [
+                (
+                    line.radius_text,
+                    accuracy.value,
+                    None,
+                    (accuracy.text, line.headline.text if line.of_certified else NOTHING),
+                )
+                for line in lines
+                for accuracy in [line.summary.accuracy]
+            ],
         ),
     )
     everything = _chart_by_radius(
@@ -298,10 +307,6 @@ def _as_staircase(chart: Chart, lines: Sequence[CertifiedAt]) -> Chart:
         marked = (line.x, line.y) if line.markers else ((), ())
         made = falling_steps(steps.radii.tolist(), steps.shares.tolist(), panel.x, line.look, line.label, marked)
     return replace(chart, panels=[replace(panel, marks=[made if mark is line else mark for mark in panel.marks])])
-
-
-def _accuracy_and_error(line: CertifiedAt) -> tuple[str, str]:
-    return line.summary.accuracy.text, line.headline.text if line.of_certified else NOTHING
 
 
 def _error_chart(found: Certification, lines: Sequence[CertifiedAt], cursor: Cursor | None, group: str = "") -> Chart:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._base.rounding import percent_text, round_outward
 from certcal._base.text import capital
-from certcal.claims import Estimate, TwoSidedBound
+from certcal.claims import Estimate
 from certcal.report.charts import (
     Axis,
     Chart,
@@ -219,7 +219,11 @@ def key_of_row(row: Estimate) -> tuple[str, str]:
 def bounded_groups(found: Bounds, table: Table) -> list[Block]:
     """The bounds of each group in a table, below a picture of the binned error from both sides, the largest on top."""
     ordered = sorted(found.groups, key=lambda each: -each.interval.lower.value)
-    rows = [_ends(each.name, each.interval) for each in ordered][:_MOST_DRAWN]
+    rows = [
+        NamedInterval(each.name, both.lower.value, math.nan, both.upper.value, (both.text,))
+        for each in ordered[:_MOST_DRAWN]
+        for both in [each.interval]
+    ]
     said = cuts(found.groupings)
     if len(ordered) > len(rows):
         said.append(f"The picture has {len(rows)} of {len(ordered):,} groups, the table has all.")
@@ -227,7 +231,3 @@ def bounded_groups(found: Bounds, table: Table) -> list[Block]:
     head = (group_head(found.groupings, found.by), "between")
     drawn = forest("Groups", rows, axis, 0.0, head=head, beyond="not calibrated", within="may be calibrated")
     return [*([Text(" ".join(said))] if said else []), Figures([drawn]), table]
-
-
-def _ends(name: str, bound: TwoSidedBound) -> NamedInterval:
-    return NamedInterval(name, bound.lower.value, math.nan, bound.upper.value, (bound.text,))

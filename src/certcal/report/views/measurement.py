@@ -68,12 +68,13 @@ def view(found: Measurement) -> Report:
         f"A calibrated model has no gaps beyond sampling error: its {words.rate} equals its {words.mean} in every bin."
     )
     diagram = reliability_chart(whole.reliability, caption=caption, task=task)
-    curve = found.decision_curve
+    curve, name = found.decision_curve, "" if found.headline is None else found.headline.name
+    error = calibration_error(task) if name == "ece" else definition(name, task)
     return Report(
         f"How calibrated are the {words.number}s?",
         [rates_table(found.rates, task), *(bound_claim(each, calibration_error(task)) for each in found.bounds[:1])],
         [
-            Section("Key numbers", [_key_numbers(found), Text(_what_the_error_is(found), "note")]),
+            Section("Key numbers", [_key_numbers(found), Text(error, "note")]),
             Section("Reliability diagram", _with_numbers(diagram), brief=True),
             Section("Decision curve", None if curve is None else _with_numbers(decision_chart(curve))),
             Section(
@@ -101,11 +102,6 @@ def charts(found: Measurement) -> Sequence[Chart]:
         reliability_chart(found.whole.reliability, title, task=found.task),
         *(group_charts(found) if found.groups else ()),
     ]
-
-
-def _what_the_error_is(found: Measurement) -> str:
-    name = "" if found.headline is None else found.headline.name
-    return calibration_error(found.task) if name == "ece" else definition(name, found.task)
 
 
 def _key_numbers(found: Measurement) -> KeyNumbers:

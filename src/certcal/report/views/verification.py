@@ -48,6 +48,8 @@ def view(found: Verification) -> Report:
     (population, what, over), (_, bracket) = found.top()
     claim = Claim.of(population, what, over=over, meaning=_MEANING)
     claim = replace(claim, assumptions=(*claim.assumptions, *found.assumptions))
+    amounts, *conditions = found.box.text.split("; ")
+    allowed = [("changes", amounts), *([("conditions", ", ".join(conditions))] if conditions else [])]
     if found.binary:
         notes = ["The outcome of a binary score is fixed: no sample needs to be certified, and none is left out."]
     else:
@@ -64,7 +66,7 @@ def view(found: Verification) -> Report:
             ),
         ],
         [
-            Section("What may change", [Facts(list(_changes_allowed(found).items()), "Box")]),
+            Section("What may change", [Facts(allowed, "Box")]),
             Section("How it is known", [Listing(_method_notes(found))]),
         ],
         notes=notes,
@@ -136,11 +138,6 @@ def _table_of_multiples(found: Verification) -> Table:
     }
     rows = [[cell(line) for cell in cells.values()] for line in found]
     return Table(list(cells), rows, "Worst cases inside the box; exact: % of samples")
-
-
-def _changes_allowed(found: Verification) -> dict[str, str]:
-    amounts, *conditions = found.box.text.split("; ")
-    return {"changes": amounts} | ({"conditions": ", ".join(conditions)} if conditions else {})
 
 
 def _method_notes(found: Verification) -> list[str]:
