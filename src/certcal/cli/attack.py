@@ -55,7 +55,7 @@ def attack(model: str, data: str, save: str | None, output: Output, **options: A
     from certcal.verbs.attack import refuse_saving, saved_paths
 
     asked = settings_of(verb, AttackSettings, **options)
-    sources = existing_files(model, *filter(None, [options["weights"]]), data)
+    sources = existing_files(model, options["weights"], data)
     output.check(*sources)
     saved: list[Path] = []
     if save is not None:

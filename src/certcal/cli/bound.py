@@ -12,7 +12,6 @@ from certcal._base.json import as_text, for_json
 from certcal._base.signature import Spec, settings_of
 from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, origin, output_options
-from certcal.cli.mlflow import is_mlflow_asked
 from certcal.cli.options import Typed, bound_column_options, option, pop_columns, verb_options
 from certcal.data.schema import OPTIONS
 from certcal.verbs.bound import BoundSettings
@@ -85,7 +84,7 @@ def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: Bou
         raise InputError("--choose-bandwidth prints a bandwidth and nothing else; leave --perturb and -o out")
     if settings.form != "direct":
         raise InputError("--choose-bandwidth looks at AUROC, not at a bound; leave --form out")
-    if is_mlflow_asked():
+    if output.mlflow:
         raise InputError("--choose-bandwidth finds nothing to log; leave --mlflow out")
     chosen = choose_bandwidth(table, tolerance, columns=columns, scale=settings.scale)
     scale = "" if settings.scale == "probability" else f" --scale {settings.scale}"

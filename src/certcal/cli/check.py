@@ -49,7 +49,7 @@ def check(page: str, data: tuple[str, ...], model: str | None, weights: str | No
     for each in paths:
         if each not in NAMED and ":" not in each:
             existing(each, "table, run or inputs")
-    read = [str(existing(page, "page")), *existing_files(*filter(None, [model, weights]), *paths)]
+    read = [str(existing(page, "page")), *existing_files(model, weights, *paths)]
     output.check(*read)
     named: dict[str, Any] = {}
     for name, path in families or ():

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from certcal._base.checks import InputError
 from certcal._base.files import refuse_overwriting, size_and_digest, write_together
 from certcal._base.text import did_you_mean
-from certcal.cli.mlflow import log_if_asked, mlflow_option
+from certcal.cli.mlflow import log_to_mlflow, mlflow_option
 from certcal.cli.options import OUTPUT, option, options
 from certcal.cli.progress import be_quiet, tell
 from certcal.result import MARKUP, NUMBERS, PAGE, PICTURES, TEXT, Result
@@ -60,6 +60,7 @@ class Output:
     force: bool
     full: bool = False
     diagrams: bool = True
+    mlflow: bool = False
     require: tuple[Requirement, ...] = ()
     page: dict[str, Any] = field(default_factory=dict[str, Any])
     paths: list[Path] = field(default_factory=list[Path])
@@ -141,7 +142,8 @@ class Output:
             self._print_result(result, verdict, **judged, **report, **told)
         for path in files:
             tell(f"wrote {path}")
-        log_if_asked(result, [*map(Path, written), *self.paths])
+        if self.mlflow:
+            log_to_mlflow(result, [*map(Path, written), *self.paths])
         if refused is not None:
             raise refused
         if verdict is not None and not verdict.passed:
@@ -318,6 +320,7 @@ def output_options(
                 given.pop("force"),
                 full=given.pop("explain", False),
                 diagrams=not given.pop("no_diagram", False),
+                mlflow=given.pop("mlflow", False),
                 require=given.pop("require", ()),
                 page={name: value for name, value in page.items() if value not in (None, {})},
             )

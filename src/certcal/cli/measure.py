@@ -66,7 +66,7 @@ def measure(
         return
     if model is None or data is None:
         raise click.UsageError("TABLE is missing; give one, or --model and --data")
-    read = existing_files(model, *filter(None, [weights]), data)
+    read = existing_files(model, weights, data)
     output.check(*read)
     found = predict(model, data, outputs=cast("Any", outputs), weights=weights)
     output.emit(verb(found, source=f"{model} on {data}", **options), sources=read)

@@ -19,38 +19,26 @@ from certcal._base.progress import watching
 from certcal.cli.options import OUTPUT, option
 from certcal.cli.progress import is_quiet, tell
 
-_ASKED = "certcal.mlflow"
 _SECRET = re.compile(r"//[^/@\s]*@")
 
 
-def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Refuse early what could not be done later, and remember what was asked."""
+def _needing_mlflow(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     if value and find_spec("mlflow") is None:
         raise InputError("--mlflow needs mlflow; run: pip install 'certcal[mlflow]'")
-    if value:
-        ctx.meta[_ASKED] = True
+    return value
 
 
 mlflow_option = option(
     OUTPUT,
     "--mlflow",
     is_flag=True,
-    expose_value=False,
-    callback=_remember,
+    callback=_needing_mlflow,
     help="Also log numbers, settings and files to MLflow (see MLFLOW_TRACKING_URI).",
 )
 
 
-def is_mlflow_asked() -> bool:
-    """Whether the command that is running has ``--mlflow``."""
-    ctx = click.get_current_context(silent=True)
-    return ctx is not None and _ASKED in ctx.meta
-
-
-def log_if_asked(results: Any, paths: Iterable[Path]) -> None:
-    """Log results and files to MLflow if the command that is running was told to; the last thing it does."""
-    if not is_mlflow_asked():
-        return
+def log_to_mlflow(results: Any, paths: Iterable[Path]) -> None:
+    """Log results and files of the command that is running; the last thing it does."""
     prefix = "_".join(click.get_current_context().command_path.split()[1:]) + "/"
     with watching(True) as waiting:
         waiting.stage("logging to MLflow")

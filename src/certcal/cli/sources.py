@@ -25,7 +25,7 @@ def refuse_run(source: str) -> None:
         raise InputError(f"{source}: this is a folder; give one file, or a run to certcal certify or certcal report")
 
 
-def existing_files(*names: str) -> list[str]:
+def existing_files(*names: str | None) -> list[str]:
     """Those of the names that are files or folders.
 
     Examples
@@ -33,12 +33,12 @@ def existing_files(*names: str) -> list[str]:
     >>> existing_files(".", "package.module:name")
     ['.']
     """
-    return [name for name in names if name not in NAMED and Path(name).exists()]
+    return [name for name in names if name is not None and name not in NAMED and Path(name).exists()]
 
 
 def existing_single_files(*names: str | None) -> list[str]:
     """Those of the names that are files."""
-    return [name for name in existing_files(*filter(None, names)) if Path(name).is_file()]
+    return [name for name in existing_files(*names) if Path(name).is_file()]
 
 
 def refuse_inside(option: str, output: str | Path, sources: Iterable[str | Path]) -> None:

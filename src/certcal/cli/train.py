@@ -155,7 +155,7 @@ def train(
     metrics.jsonl, a line per epoch.
     """
     from certcal.cli.errors import leave_interrupted
-    from certcal.cli.sources import existing_files, needing_torch, refuse_inside
+    from certcal.cli.sources import existing_files, existing_single_files, needing_torch, refuse_inside
 
     needing_torch("training and attacks")
     changes = _constants_of_method(method, others, [name for name in HYPERPARAMETERS if options[name] is not None])
@@ -179,8 +179,8 @@ def train(
         )
     if events is not None:
         found.export_events(events)
-    files = [options[each] for each in ("start", "judge", "soft") if options.get(each)]
-    read = [each for each in existing_files(data, *files) if Path(each).is_file()]  # of a folder the fingerprint tells
+    # Of a folder the fingerprint tells.
+    read = existing_single_files(data, options["start"], options["judge"], options["soft"])
     Output((), as_json, (), False, full=explain).emit(found, sources=read)
     if not as_json:
         held_out = "" if found.tested is not None else f", with inputs that it was not trained on as {_HELD_OUT}"

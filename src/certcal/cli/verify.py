@@ -89,7 +89,7 @@ def verify(
     settings_of(verb, VerifySettings, **options)  # what is wrong with them is said before the box is made
     more = {"fixed": fixed, "integers": integers, "at_most": counted_from_one("at_once", at_once), "norm": norm}
     box = InputBox.of_texts(change, limits, **more) if change or limits or any(more.values()) else None
-    sources = existing_files(model, *filter(None, [options["weights"]]), data)
+    sources = existing_files(model, options["weights"], data)
     output.check(*sources)
     found = verb(model, data, box, attack=not no_attack, **options)
     output.emit(found)
