@@ -153,7 +153,7 @@ def _type(spec: Spec) -> click.ParamType[Any]:
     return NamedChoice(spec.choices, spec) if spec.kind == "word" and not spec.many else Typed(spec)
 
 
-def checked_option(section: str, flag: str, spec: Spec, name: str | None = None, **more: Any) -> Callable[[Any], Any]:
+def checked_option(section: str, flag: str, spec: Spec, **more: Any) -> Callable[[Any], Any]:
     """An option of one value that belongs to no settings, and is checked as a setting would be."""
 
     def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
@@ -163,8 +163,7 @@ def checked_option(section: str, flag: str, spec: Spec, name: str | None = None,
             raise click.BadParameter(error.reason, ctx, param) from None
 
     metavar = spec.metavar or _METAVARS.get(spec.kind)
-    names = (flag,) if name is None else (flag, name)
-    return option(section, *names, type=Typed(spec), callback=check, metavar=metavar, help=spec.help, **more)
+    return option(section, flag, type=Typed(spec), callback=check, metavar=metavar, help=spec.help, **more)
 
 
 def join_values(spec: Spec, default: Any = ()) -> Callable[..., tuple[Any, ...] | None]:

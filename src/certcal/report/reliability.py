@@ -30,7 +30,7 @@ from certcal.report.charts import (
 )
 from certcal.report.document import Column, Table
 from certcal.report.names import Wording, wording
-from certcal.report.numbers import number
+from certcal.report.numbers import between, number
 
 if TYPE_CHECKING:
     from certcal.bounds import CalibrationBand
@@ -206,10 +206,6 @@ def _level_text(prepared: Reliability) -> str:
     return percent_text(prepared.level)
 
 
-def _interval_text(lower: float, upper: float, digits: int) -> str:
-    return f"{round_outward(lower, 'lower', digits)} – {round_outward(upper, 'upper', digits)}"
-
-
 def shared_counts(tables: Iterable[BinTable | None]) -> Axis:
     """An axis for the samples per bin of several diagrams."""
     drawn = [coarser(each) for each in tables if each is not None]
@@ -259,7 +255,7 @@ def bins_table(prepared: Reliability, title: str, *, signs: Any = None, task: st
         row: list[Any] = [_bin(bins, m), int(bins.count[m]), confidence, accuracy]
         row.append(number(accuracy - confidence) + (" *" if beyond[m] else ""))
         if lower is not None and upper is not None:
-            row.append(_interval_text(lower[m], upper[m], 4))
+            row.append(between(lower[m], upper[m], 4))
         if signs is not None:
             row.append("+" if signs[m] > 0 else "−")
         rows.append(row)
@@ -290,7 +286,7 @@ def _text_bars(prepared: Reliability, words: Wording) -> TextBars:
             accuracy, confidence = float(bins.accuracy[m]), float(bins.mean_confidence[m])
             texts = [_gap(accuracy - confidence) + (" *" if beyond[m] else ""), f"{count:,}"]
             if lower is not None and upper is not None:
-                texts.append(_interval_text(lower[m], upper[m], 3))
+                texts.append(between(lower[m], upper[m], 3))
             rows.append((name, accuracy, confidence, texts))
         elif few:
             rows.append((name, None, None, ("", "0", "")[: 2 + banded]))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from certcal._base.rounding import percent_text, round_outward
+from certcal._base.rounding import percent_text
 from certcal._base.text import capital
 from certcal.claims import Estimate
 from certcal.report.charts import (
@@ -24,9 +24,9 @@ from certcal.report.charts import (
     named_axis,
     whiskers,
 )
-from certcal.report.document import Block, Cell, Column, Figures, Strong, Table, Text
+from certcal.report.document import NOTHING, Block, Cell, Column, Figures, Strong, Table, Text
 from certcal.report.names import per_group, short_label, wording
-from certcal.report.numbers import bins_text, minus, signed
+from certcal.report.numbers import between, bins_text, minus, signed
 
 if TYPE_CHECKING:
     from certcal.data.grouping import GroupingColumns
@@ -85,19 +85,17 @@ def _interval(group: MeasuredGroup, task: str) -> NamedInterval:
     if task == "binary":
         known = rate.predicted > 0
         low, value, high = (rate.ratio_interval[0], rate.ratio, rate.ratio_interval[1]) if known else (math.nan,) * 3
-        return NamedInterval(group.name, low, value, high, (_two(value), _between(low, high, 2)))
+        return NamedInterval(group.name, low, value, high, (_two(value), _ends(low, high, 2)))
     low, value, high = (100 * each for each in (rate.gap_interval[0], rate.gap, rate.gap_interval[1]))
-    return NamedInterval(group.name, low, value, high, (signed(value, 1), _between(low, high, 1)))
+    return NamedInterval(group.name, low, value, high, (signed(value, 1), _ends(low, high, 1)))
 
 
 def _two(value: float) -> str:
     return f"{value:.2f}" if math.isfinite(value) else "–"
 
 
-def _between(low: float, high: float, digits: int) -> str:
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return "–"
-    return f"{minus(round_outward(low, 'lower', digits))} – {minus(round_outward(high, 'upper', digits))}"
+def _ends(low: float, high: float, digits: int) -> str:
+    return between(low, high, digits) or NOTHING
 
 
 def _scale(rows: Sequence[NamedInterval], task: str) -> tuple[Axis, float, str]:
@@ -190,9 +188,9 @@ def _rates(found: Measurement) -> Table:
         cells["events"] = f"{rate.events:,.0f}"
         cells |= {key_of_row(row): float(row.value) for row in group.rows}
         cells["gap"] = signed(100 * rate.gap, 1)
-        cells["gap interval"] = _between(100 * rate.gap_interval[0], 100 * rate.gap_interval[1], 1)
+        cells["gap interval"] = _ends(100 * rate.gap_interval[0], 100 * rate.gap_interval[1], 1)
         cells["slope"] = "–" if rate.slope is None else minus(f"{rate.slope:.2f}")
-        cells["slope interval"] = _between(*(rate.slope_interval or (math.nan, math.nan)), 2)
+        cells["slope interval"] = _ends(*(rate.slope_interval or (math.nan, math.nan)), 2)
         lines.append((short_name(group), group.n, cells))
     note = "In bold: beyond sampling error." if any(rate.direction for rate in rates) else ""
     shown: dict[Any, Column] = {key: column for key, column in columns.items() if column is not None}
