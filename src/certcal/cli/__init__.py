@@ -50,10 +50,7 @@ __all__ = ["cli", "main"]
         ("certcal certify intervals.csv", "the worst that intervals of confidences allow"),
         ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -o run", "sample noise around a model's inputs"),
         ("certcal certify run", "what holds for every perturbation up to a radius"),
-        (
-            "certcal attack --model net.safetensors --data test.npz --epsilon 8/255",
-            "how far attacks move confidences",
-        ),
+        ("certcal attack --model net.safetensors --data test.npz --epsilon 8/255", "how far attacks move confidences"),
         ("certcal verify --model model.json --data loans.csv --epsilon 0.1", "bounds for boosted trees, without noise"),
         ("certcal recalibrate fit run -o map.json", "recalibrate it for the worst case"),
         ("certcal report run", "the same as a page"),

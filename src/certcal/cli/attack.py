@@ -29,10 +29,7 @@ _SAVING = ("save", "save_inputs", "part")
         "certcal attack --model mine:Net --weights at/weights.safetensors --data t.npz --epsilon 0.1",
         "a network of yours that was trained",
     ),
-    (
-        "certcal attack --model n.safetensors --data t.npz --epsilon 8/255 --save found",
-        "keep the predictions; then:",
-    ),
+    ("certcal attack --model n.safetensors --data t.npz --epsilon 8/255 --save found", "keep the predictions; then:"),
     ("certcal measure found/plus-true-8-255.parquet", "the metrics of what an attack has made of them"),
 )
 @model_options(verb, _WHAT)

@@ -276,7 +276,7 @@ def output_options(
                     help="Requirement such as 'ece <= 5%' or '0.9 <= calibration slope <= 1.1', judged on the bound or "
                     "the interval: met, not met, or not shown by so few samples. Exit code 1 for the last two; "
                     "repeatable.",
-                ),
+                )
             ]
         decorators += [
             option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),

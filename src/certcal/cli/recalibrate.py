@@ -61,9 +61,7 @@ def recalibrate() -> None:
     """Recalibrate scores or confidences, also in the worst case."""
 
 
-@command(
-    *_FIT,
-)
+@command(*_FIT)
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
 @verb_options(verb, FITTING, skip=_CERTIFIED)
 @verb_options(verb, CERTIFYING, only=_CERTIFIED)
@@ -87,9 +85,7 @@ def fit(source: str, output: Output, **options: Any) -> None:
     output.emit(found)
 
 
-@command(
-    *_APPLY,
-)
+@command(*_APPLY)
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
 @verb_options(apply_map, CERTIFYING, only=_CERTIFIED)
@@ -119,9 +115,7 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     output.emit(done, files=output.paths)
 
 
-@command(
-    *_EXPORT,
-)
+@command(*_EXPORT)
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @verb_options(export_map, "Language")
 @output_option("FILE", "Write .sql .py .xlsx or .onnx.", required=False)

@@ -26,9 +26,7 @@ _KINDS = {
     "review": "a table of a study",
 }
 # Where the default differs from that of the command.
-_HELP = {
-    "bounds": "Also bound the true calibration error. Default for a table of predictions.",
-}
+_HELP = {"bounds": "Also bound the true calibration error. Default for a table of predictions."}
 _CERTIFIED = {"lower", "upper", "certified"}
 
 

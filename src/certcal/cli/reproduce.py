@@ -84,10 +84,7 @@ def _parse_data(ctx: click.Context, param: click.Parameter, values: Sequence[str
 @verb_options(verb, _RUNNING, only=("device", "part", "dry_run", "probe"))
 @engine_options(_RUNNING)
 @output_options(
-    DRAWN,
-    judged=False,
-    mlflow=False,
-    what="Folder for jobs, page, tables and figures; or a file of its own:",
+    DRAWN, judged=False, mlflow=False, what="Folder for jobs, page, tables and figures; or a file of its own:"
 )
 def reproduce(plan: str | None, output: Output, **options: Any) -> None:
     """Run the PLAN of a table or figure and put what comes out beside what is printed.

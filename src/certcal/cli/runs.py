@@ -22,9 +22,7 @@ def runs() -> None:
     """Inspect runs on disk."""
 
 
-@command(
-    *_EXAMPLES,
-)
+@command(*_EXAMPLES)
 @click.argument("run", type=click.Path())
 @json_option
 @quiet_option

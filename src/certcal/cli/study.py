@@ -120,10 +120,7 @@ def review(table: str, output: Output, **options: Any) -> None:
     ("certcal study search study.parquet --dataset cifar10 --objective ece,mmce", "for calibration alone"),
     ("certcal study search study.parquet --dataset cifar10 --objective min:params", "for a column of your own"),
     ("certcal study search study.parquet --dataset cifar10 --split early --judge-split test", "judged by others"),
-    (
-        "certcal study search study.parquet --space table --evaluations 50 -o found.csv",
-        "models of any kind",
-    ),
+    ("certcal study search study.parquet --space table --evaluations 50 -o found.csv", "models of any kind"),
 )
 @click.argument("table", type=click.Path())
 @verb_options(verbs.search, "Table", only=_SEARCHED)
@@ -151,10 +148,7 @@ def search(table: str, judge: str | None, output: Output, **options: Any) -> Non
 
 
 @command(
-    (
-        "certcal study convert cifar10_tss.csv -o tss.parquet --dataset cifar10",
-        "columns such as acc, pre_ECE_15",
-    ),
+    ("certcal study convert cifar10_tss.csv -o tss.parquet --dataset cifar10", "columns such as acc, pre_ECE_15"),
     ("certcal study convert a.csv b.csv -o both.parquet --dataset cifar10 --dataset cifar100", "several data sets"),
     ("certcal study convert small.csv -o small.parquet --unit percent", "where it cannot be told"),
     ("certcal study convert by_index.csv -o tss.parquet --architectures tss.json", "models that are numbers"),

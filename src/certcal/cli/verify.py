@@ -14,12 +14,7 @@ from certcal.verbs.verify import verify as verb
 
 _WHAT, _BOX, _VERIFYING = "Model and data", "What may change", "Verifying"
 _NAMES = Spec("", "name", many=True, ordered=True)
-_SEVERAL: Any = {
-    "type": Typed(_NAMES),
-    "callback": join_values(_NAMES),
-    "multiple": True,
-    "metavar": "NAME[,NAME...]",
-}
+_SEVERAL: Any = {"type": Typed(_NAMES), "callback": join_values(_NAMES), "multiple": True, "metavar": "NAME[,NAME...]"}
 
 
 @command(
