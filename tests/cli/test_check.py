@@ -27,7 +27,7 @@ def test_another_table_ends_with_1_and_says_so(certcal_command, scores, tmp_path
     other.write_text("\n".join(scores.read_text().splitlines()[:-9]) + "\n")
     ran = certcal_command("check", file, "--data", other)
     assert ran.code == 1
-    assert " ".join(ran.out.split()).count("is another one today") == 1
+    assert " ".join(ran.out.split()).count("The page is of another file: ") == 1
     assert certcal_command("check", file, "--data", shutil.copy(scores, tmp_path / "same.csv")).code == 0
 
 

@@ -150,6 +150,12 @@ def test_what_cannot_be_compared_is_refused_with_what_to_do(old, new, options, t
         certcal.compare(old, new, **options)
 
 
+def test_numbers_of_a_result_are_no_table(tmp_path):
+    made = certcal.measure(OLD).save(tmp_path / "old.json")
+    with pytest.raises(InputError, match=r"old\.json holds the numbers of a result, .* give the table that"):
+        certcal.compare(made, made)
+
+
 def test_next_months_customers_are_other_samples():
     found = certcal.compare(OLD, {**NEW, "id": np.arange(N) + N})
     assert not found.paired

@@ -215,7 +215,10 @@ def test_style_pictures_and_further_text_may_not_be_changed_either(changed, page
     text = page.read_text("utf-8")
     page.write_text(changed(text), "utf-8")
     assert page.read_text("utf-8") != text
-    assert list(wrong(certcal.check(page, table))) == ["text, pictures and script"]
+    differing = wrong(certcal.check(page, table))
+    assert list(differing) == ["text, pictures and script"]
+    ((said, _),) = differing.values()
+    assert ("style sheet" in said) == ("display:none" in changed(text))
 
 
 def test_another_table_is_told_by_its_digest_even_where_all_numbers_are_the_same(table, tmp_path):
@@ -227,7 +230,7 @@ def test_another_table_is_told_by_its_digest_even_where_all_numbers_are_the_same
     table.write_text(table.read_text() + "\n")
     found = certcal.check(file, table)
     assert list(wrong(found)) == ["file scores.csv"]
-    assert "The file scores.csv is another one today" in str(found.answer)
+    assert "The page is of another file: scores.csv had SHA-256 " in str(found.answer)
     rows = table.read_text().splitlines()
     table.write_text("\n".join([rows[0], "0.99,0,north", *rows[2:]]) + "\n")
     assert len(wrong(certcal.check(file, table))) > 5

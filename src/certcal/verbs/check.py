@@ -49,6 +49,8 @@ _AUTHORS = (
     "title, fields about the model, names of files, command, date, notes, times and versions are the author's words"
 )
 _DURATION = re.compile(r"\A[0-9.,]{1,12} (?:ms|s|min|h)\Z")
+# What a browser runs, or draws by, and what allows it to: once each on a page.
+_RUN = (("<style>", "</style>"), ("<script>", "</script>"), ("<meta http-equiv=", ">"))
 _ABSENT = object()
 
 
@@ -142,7 +144,8 @@ def _table(rows: Sequence[CheckedClaim]) -> dict[str, list[Any]]:
 
 def _first_sentences(wrong: Sequence[CheckedClaim]) -> Iterator[str]:
     files = [row for row in wrong if row.claim.startswith("file ")]
-    yield from (f"The {row.claim} is another one today ({row.recomputed})." for row in files[:1])
+    said = "The page is of another file: {} had {}, and {}."
+    yield from (said.format(row.claim.removeprefix("file "), row.on_page, row.recomputed) for row in files[:1])
     others = [row for row in wrong if row not in files]
     yield from (f"{row.claim}: {row.on_page} on the page, {row.recomputed} recomputed." for row in others[:1])
 
@@ -375,16 +378,28 @@ def _file_rows(recorded: Sequence[tuple[str, int, str]], files: Sequence[Path]) 
 
 
 def _text_row(page: str, again: str) -> CheckedClaim:
-    """The page around its numbers, all of it but for times that something took."""
-    one, other = ([_DURATION.sub("a time", each) for each in re.split("[<>]", text)] for text in (page, again))
+    """The page around its numbers, all of it but for times that something took; what is read before what is run."""
     what = "text, pictures and script"
-    if one == other:
+    if (one := _pieces(page)) == (other := _pieces(again)):
         return CheckedClaim(what, "as certcal writes them", "the same", True)
+    if (one := _pieces(_without_what_is_run(page))) == (other := _pieces(_without_what_is_run(again))):
+        return CheckedClaim(what, "a style sheet or a script of its own", "those of this certcal", False)
     changed = [pair for pair in zip_longest(one, other, fillvalue="") if pair[0] != pair[1]]
     if len(one) == len(other):  # the first text rather than the first tag
         changed = [pair for pair in zip(one[::2], other[::2], strict=True) if pair[0] != pair[1]] or changed
     before, after = (f"“{_clip(html.unescape(' '.join(each.split())))}”" for each in changed[0])
     return CheckedClaim(what, before, after, False)
+
+
+def _without_what_is_run(text: str) -> str:
+    for begin, end in _RUN:
+        before, found, rest = text.partition(begin)
+        text = before + rest.partition(end)[2] if found else text
+    return text
+
+
+def _pieces(text: str) -> list[str]:
+    return [_DURATION.sub("a time", each) for each in re.split("[<>]", text)]
 
 
 def _clip(text: str, most: int = 160) -> str:

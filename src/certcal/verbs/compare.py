@@ -271,6 +271,9 @@ def source_kind(source: Any) -> str:
         return TABLE if named or isinstance(source, Predictions | Mapping) else "a log"
     if not Path(source).exists() and str(source) != "-":
         return "a log"  # which will say that it is not there
+    if str(source).endswith(".json") and Path(source).is_file():
+        reason = f"{source} holds the numbers of a result, and its rows are not in it"
+        raise InputError(reason, remedy="give the table that it was made from")
     try:
         names = open_table(source).names
     except InputError:
