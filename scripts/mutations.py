@@ -871,8 +871,8 @@ MUTATIONS = (
     mutation(
         "sources: swapped arrays are taken as they stand",
         "data/sources.py",
-        '        self._refuse_swapped(as_array(y_true, "y_true"), as_array(y_prob, "y_prob"))',
-        "        pass",
+        "            self._refuse_swapped(outcomes, chances)",
+        "            pass",
         "tests/verbs/test_mistakes.py::test_arguments_that_do_not_exist_are_answered_with_the_right_ones",
     ),
     mutation(

@@ -108,7 +108,7 @@ def test_values_arrive_as_one_type_each_defaults_too() -> None:
         (("a",), {"cups": True}, "cups: True is not a whole number"),
         (("a",), {"cups": None}, "cups: None is not a whole number"),
         (("a",), {"minutes": [1, 0.1]}, "minutes: 0.1 is not a number of at least 0.5"),
-        (("a",), {"minutes": "3"}, "minutes: '3' is not a number"),
+        (("a",), {"minutes": "3"}, "minutes: '3' is not a number; write 3 without quotes"),
         (("a",), {"sort": "geen"}, "sort: 'geen' is not one of 'green', 'black'; did you mean 'green'?"),
         (("a",), {"milk": 1}, "milk: 1 is not True or False"),
         (("a",), {"name": 3}, "name: 3 is not a text"),

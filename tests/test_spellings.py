@@ -4,6 +4,7 @@ The libraries are scikit-learn, probcal, relplot, netcal, torchmetrics, MAPIE, s
 evaluate. Some lines are the same for all verbs about predictions, some are those of one.
 """
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import polars as pl
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 from torch.utils.data import DataLoader, TensorDataset
 
 import certcal
@@ -30,6 +32,7 @@ BOTH = np.column_stack([1 - P, P])
 CLF = LogisticRegression().fit(X, Y)
 FRAME = pd.DataFrame({"y": Y, "p": P})
 LAZY = pl.LazyFrame({"y": Y, "p": P})
+LOADER = DataLoader(TensorDataset(torch.tensor(X, dtype=torch.float32), torch.tensor(C)), 16)
 BRAIN = torch.tensor(P).bfloat16()
 BINARY, CLASSES = Predictions.from_scores(P, Y), Predictions.from_probabilities(K, C)
 FITTED = Predictions.from_scores(CLF.predict_proba(X)[:, 1], Y)
@@ -39,6 +42,16 @@ NET = torch.nn.Linear(3, 3).eval()
 NET_LOGITS = Predictions.from_logits(NET(PAIR[0]).detach().numpy(), C)
 ROUNDED = Predictions.from_scores(BRAIN.float().numpy(), Y)
 PART = Predictions.from_scores(P.astype(np.float16), Y)
+
+
+class Keras:
+    """What has predict in place of predict_proba, and is called."""
+
+    def predict(self, batch: Any) -> Any:
+        return batch
+
+    __call__ = predict
+
 
 WORK: list[tuple[str, tuple[Any, ...], dict[str, Any], Predictions]] = [
     ("sklearn: brier_score_loss(y_true, y_prob)", (Y, P), {}, BINARY),
@@ -72,8 +85,11 @@ WORK: list[tuple[str, tuple[Any, ...], dict[str, Any], Predictions]] = [
     ("the positive one", (SPAM, P), {"positive": "spam"}, BINARY),
     ("classes from 1", (C + 1, K), {}, CLASSES),
     ("a network and arrays", (NET, (X, C)), {}, NET_LOGITS),
-    ("a network and a loader", (NET, DataLoader(TensorDataset(*PAIR), 16)), {}, NET_LOGITS),
+    ("a network and a loader", (NET, LOADER), {}, NET_LOGITS),
     ("outcomes -1 and 1", (2 * Y - 1, P), {"positive": 1}, BINARY),
+    ("decimals of a data base", (Y, [Decimal(str(p)) for p in P]), {}, BINARY),
+    ("a column of a frame with text", (FRAME.assign(site="a").to_numpy()[:, 0], FRAME["p"].astype(object)), {}, BINARY),
+    ("numbers of columns", (pd.DataFrame({0: Y, 1: P}),), {"outcome": 0, "score": 1}, BINARY),
 ]
 
 WRITE = "certcal.{verb}(y_true, y_prob"
@@ -148,6 +164,48 @@ LINES: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ),
     ("a masked outcome", (np.ma.array(Y, mask=Y == 1), P), {}, "keep = ~np.ma.getmaskarray(y_true) and certcal."),
     ("a function without outputs", (np.tanh, (X, C)), {}, "certcal.models.wrap(model, 'logits')"),
+    ("numbers as text", (Y, P.astype(str)), {}, "certcal.{verb}(y_true, numpy.asarray(y_prob, float))"),
+    ("percentages as text", (Y, [f"{p:.1%}" for p in P]), {}, "(y_true, [float(p.rstrip('%')) / 100 for p in y_prob])"),
+    ("classes in words", (SPAM, SPAM), {}, "'spam', in place of probabilities; pass probabilities, such as predict_"),
+    ("a score of None", (Y, [None, *P[1:]]), {}, "keep = pandas.notna(y_prob) and certcal.{verb}(y_true[keep], "),
+    ("no scores", (Y, None), {}, "y_prob is None; pass one value per sample"),
+    (
+        "an infinite score",
+        (Y, np.where(P[3] == P, np.inf, P)),
+        {},
+        "y_prob[3] is inf; write keep = numpy.isfin",
+    ),
+    ("above 1 by rounding", (Y, np.where(P[3] == P, 1 + 1e-7, P)), {}, "numpy.clip(…, 0, 1)"),
+    ("one row of scores", (Y, P[None]), {}, "certcal.{verb}(y_true, y_prob[0])"),
+    ("one row of classes", (C[None], K), {}, "certcal.{verb}(y_true[0], y_prob)"),
+    (
+        "pixels",
+        (C.reshape(3, 4, 5), np.moveaxis(K.reshape(3, 4, 5, 3), -1, 1)),
+        {},
+        "certcal.{verb}(y_true.ravel(), numpy.moveaxis(y_prob, 1, -1).reshape(-1, 3))",
+    ),
+    ("tokens", (C.reshape(6, 10), K.reshape(6, 10, 3)), {}, "(y_true.ravel(), y_prob.reshape(-1, 3))"),
+    ("confidences of several classes", (C, K.max(1)), {}, "(confidence=y_prob, correct=predicted == y_true)"),
+    ("one of three classes", (C, P), {"positive": 2}, "pass true where it is the one that counts as 1"),
+    ("bins by position", (Y, P, 10), {}, f"{WRITE}, bins=10)"),
+    ("a network, inputs and labels", (NET, X, C), {}, "certcal.{verb}(model, (X, y))"),
+    ("the estimator last", (X, Y, CLF), {}, "the estimator stands first; write certcal.{verb}(estimator, X, y)"),
+    ("margins only", (LinearSVC(), X, Y), {}, "LinearSVC has no predict_proba; calibrate it first"),
+    ("keras", (Keras(), (X, C)), {}, "certcal.models.wrap(model, 'logits'), or 'probabilities'"),
+    ("other rows", (FRAME["y"][1:-4], FRAME["p"][5:]), {}, "y_prob: its index is not that of y_true"),
+    ("scores of several classes", (FRAME,), {"score": ["a", "b"], "outcome": "y"}, "probabilities=['a', 'b'], label=…"),
+    ("a target's name", (FRAME,), {"target": "y", "score": "p"}, "certcal.{verb}(data, outcome='y', score='p')"),
+    ("a pair of loaders", (NET, (LOADER, LOADER)), {}, "data is a pair of loaders; pass one of them"),
+    ("two batches", (NET, list(LOADER)[:2]), {}, "data is a list of batches; join the batches: pass (numpy.conc"),
+    ("three batches", (NET, list(LOADER)[:3]), {}, "data[0] is a batch of 16; join the batches: pass (numpy.conc"),
+    ("inputs alone", (NET, PAIR[0]), {}, "data[0] is a Tensor, not a pair of an input and its label; pass inputs and"),
+    ("one logit", (torch.nn.Linear(3, 1).eval(), (X, Y)), {}, "return two columns, 0 and z of a logit z"),
+    (
+        "logits as probabilities",
+        (certcal.models.wrap(NET, "probabilities"), (X, C)),
+        {},
+        "outputs: the model returns no probabilities: probabilities[0, ",
+    ),
     ("a softmax without outputs", (torch.nn.Softmax(1).eval(), (X, C)), {}, "wrap(model, 'probabilities')"),
 ]
 OF_MEASURE: list[tuple[str, dict[str, Any], str]] = [
@@ -159,6 +217,8 @@ OF_MEASURE: list[tuple[str, dict[str, Any], str]] = [
     ("confidence_level", {"confidence_level": 0.9}, "level=0.9)"),
     ("groups", {"groups": SPAM}, "by=…)"),
     ("name", {"name": "forest"}, "source='forest')"),
+    ("a level in per cent", {"level": 95}, "level: 95 is not between 0 and 1; did you mean 0.95?"),
+    ("MAPIE: cv", {"cv": 5}, "certcal.measure(y_true, y_prob)"),
 ]
 VERBS = [certcal.measure, certcal.bound, certcal.recalibrate]
 

@@ -88,8 +88,12 @@ def test_what_cannot_be_a_model_is_refused_in_one_sentence(model: Any, sentence:
     ("answer", "sentence"),
     [
         (lambda batch: batch[:-1, :2], r"returns shape \(5, 2\) for a batch of shape \(6, 4\)"),
-        (lambda batch: batch[:, 0], r"returns shape \(6,\) .*one column per class"),
-        (lambda batch: batch[:, :1], r"returns shape \(6, 1\) .*two for a binary model"),
+        (lambda batch: batch[:, 0], r"returns shape \(6,\) .*; return two columns, 0 and z of a logit z$"),
+        (lambda batch: batch[:, :1], r"returns shape \(6, 1\) .*; return two columns, 0 and z of a logit z$"),
+        (
+            lambda batch: batch[:, :2, None],
+            r"returns shape \(6, 2, 1\) .*one column per class \(two for a binary model\)$",
+        ),
         (lambda batch: batch[:, :2].astype(complex), "returns complex128; it must return numbers"),
         (lambda batch: [["a", "b"]] * 6, r"is 'a', not a number"),
         (lambda batch: 1 / 0, r"failed on a batch of shape \(6, 4\): ZeroDivisionError: division by zero"),

@@ -11,7 +11,7 @@ import os
 import reprlib
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +55,8 @@ def shortened(value: Any) -> str:
     >>> shortened([1, 2]), shortened(range(3)), len(shortened(np.zeros((90, 90)))) <= 80
     ('[1, 2]', 'range(0, 3)', True)
     """
-    if isinstance(value, np.str_):
-        value = str(value)  # 'a', not np.str_('a')
+    if isinstance(value, np.number | np.str_):
+        value = cast("Any", value).item()  # 'a', not np.str_('a')
     try:
         return " ".join(_SHOWN.repr(value).split()) if not isinstance(value, str) else _SHOWN.repr(value)
     except Exception:  # a repr that fails
@@ -269,6 +269,8 @@ def _remedy_of_scale(array: NDArray[Any]) -> str:
     """What to do about numbers that are plainly per cent or points; nothing about others, such as logits."""
     finite = array[np.isfinite(array)]
     least, most = finite.min(initial=0), finite.max(initial=0)
+    if least >= -ABOVE_ONE and most <= 1 + ABOVE_ONE:
+        return "pass probabilities; numpy.clip(…, 0, 1) takes off what rounding has added"
     if least < 0 or most <= 2:
         return ""
     if most <= 100:

@@ -160,6 +160,8 @@ def outcome_array(value: Any, positive: Any = None) -> NDArray[np.uint8]:
     found = dict(zip(values, two.codes(values), strict=True))
     bad = next((place for place, entry in enumerate(entries) if found[entry] is None), None)
     if bad is not None:
-        reason, remedy, _ = two.refusal(values)
+        reason, remedy, roles = two.refusal(values)
+        if "negative" in roles:  # which is for tables
+            remedy = "pass true where it is the one that counts as 1"
         raise InputError(f"outcomes[{bad}] is {entries[bad]!r}, {reason}; {remedy}")
     return np.array([found[entry] for entry in entries], np.uint8)

@@ -205,7 +205,8 @@ def _number_value(value: Any, spec: Spec) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, bool | str) or not math.isfinite(number):
-        raise _RefusedError(f"{shortened(value)} is not a number")
+        numbers = isinstance(value, str) and re.fullmatch(r"[\d.]+(?:/[\d.]+)?", value)
+        raise _RefusedError(f"{shortened(value)} is not a number{f'; write {value} without quotes' if numbers else ''}")
     if not (spec.least <= number <= spec.most or (spec.zero and number == 0)):
         raise _range_error(number, "number", spec)
     return number
@@ -235,7 +236,8 @@ def _share(value: Any, spec: Spec) -> float:
     number = _number_value(value, Spec("", "number"))
     if not (0 < number < 1 or (spec.zero and number == 0)):
         allowed = "neither 0 nor" if spec.zero else "not"
-        raise _RefusedError(f"{number:g} is {allowed} between 0 and 1")
+        meant = f"; did you mean {number / 100:g}?" if 1 < number < 100 else ""
+        raise _RefusedError(f"{number:g} is {allowed} between 0 and 1{meant}")
     return number
 
 
@@ -548,4 +550,6 @@ def _holds_several(hint: Any) -> bool:
 def _too_many(verb: str, places: Sequence[str], given: int) -> InputError:
     shown = ", ".join(places)
     remedy = f"name the others: {verb}({shown}, name=value)"
+    if list(places) == ["model", "data"] and given == 3:
+        remedy = f"inputs and labels are one argument: {verb}(model, (X, y))"
     return InputError(f"{verb} takes {shown} and was given {given} arguments by position", remedy=remedy)

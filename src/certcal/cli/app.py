@@ -105,8 +105,13 @@ class ExampleCommand(click.Command):
             if error.argument is None and not words:
                 raise
             argument = None if error.argument is None else self._option_of_argument(error.argument)
-            command = shlex.join(("certcal", *(ctx.find_root().obj or ())))
-            raise InputError(error.said(argument, options, command)) from error
+            replaced = {options.get(role) for role in error.add}
+            given = list[str](ctx.find_root().obj or ())
+            for place in reversed(range(len(given))):
+                option, equals, _ = given[place].partition("=")
+                if option in replaced:
+                    del given[place : place + (1 if equals else 2)]
+            raise InputError(error.said(argument, options, shlex.join(("certcal", *given)))) from error
 
     def _option_of_argument(self, argument: str) -> str:
         """The option that sets an argument of a verb or names the column of a role; the argument itself without one."""

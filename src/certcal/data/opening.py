@@ -27,6 +27,7 @@ _SAVE = "give the folder of inputs.npy and labels.npy, or save both with numpy.s
 HELD = 1 << 28
 
 _MAP_STYLE = "pass one that has a length and gives an input and its label by number (map-style)"
+_JOIN = "join the batches: pass (numpy.concatenate([x for x, _ in data]), numpy.concatenate([y for _, y in data]))"
 # Samplers that go through a whole data set, by name: torch is not imported for them.
 _WHOLE = ("SequentialSampler", "RandomSampler")
 _PLAIN = ("default_collate", "default_convert")
@@ -333,6 +334,10 @@ def _inputs_of(source: Any) -> Inputs:
         return source
     if isinstance(source, tuple | list) and len(cast("tuple[Any, ...]", source)) == 2:
         inputs, labels = cast("tuple[Any, Any]", source)
+        if any(hasattr(each, "batch_sampler") for each in (inputs, labels)):
+            raise InputError("data is a pair of loaders", remedy="pass one of them")
+        if _is_batch(inputs) and _is_batch(labels):
+            raise InputError("data is a list of batches", remedy=_JOIN)
         return Inputs.from_arrays(inputs, labels)
     if _is_dataset(source):
         return _inputs_of_rows(_DatasetRows(_dataset_of(source)))
@@ -341,6 +346,11 @@ def _inputs_of(source: Any) -> Inputs:
         f"data is a {what}; pass inputs and labels as a pair of arrays, a file, a name, or a data set that has a "
         "length and gives an input and its label by number"
     )
+
+
+def _is_batch(item: Any) -> bool:
+    pair: tuple[Any, ...] = tuple(cast("Any", item)) if isinstance(item, tuple | list) else ()
+    return len(pair) == 2 and getattr(pair[1], "ndim", 0) == 1 and getattr(pair[0], "ndim", 0) > 1
 
 
 def _is_python_name(source: str) -> bool:
@@ -439,7 +449,8 @@ class _DatasetRows:
             raise InputError(f"data[{number}] failed ({type(error).__name__}: {text}); mend the data set") from error
         if not isinstance(item, tuple | list) or len(cast("tuple[Any, ...]", item)) != 2:
             what = type(cast("object", item)).__name__
-            raise InputError(f"data[{number}] is a {what}, not a pair of an input and its label")
+            reason = f"data[{number}] is a {what}, not a pair of an input and its label"
+            raise InputError(reason, remedy="pass inputs and labels as (X, y), or a data set of such pairs")
         value, label = cast("tuple[Any, Any]", item)
         if hasattr(value, "getbands"):  # an image of Pillow's
             from certcal.data.image_folder import pixels_of
@@ -447,6 +458,8 @@ class _DatasetRows:
             value = pixels_of(value, f"data[{number}]")
         array = to_numpy(value, f"data[{number}]")
         kind = to_numpy(label, f"label of data[{number}]")
+        if array.shape[:1] == (kind.size,) and kind.size > 1:
+            raise InputError(f"data[{number}] is a batch of {kind.size}", remedy=_JOIN)
         if kind.size != 1 or kind.dtype.kind not in "biu" or int(kind.reshape(-1)[0]) < 0:
             raise InputError(f"data[{number}] has label {label!r}; labels are whole numbers from 0")
         return array, int(kind.reshape(-1)[0])

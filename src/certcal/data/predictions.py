@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError, ranks_of, real_numbers, shortened
 from certcal._base.outcomes import TwoOutcomes, outcome
+from certcal._base.text import plain_name
 from certcal.data.formats import OpenTable, check_memory, open_table, physical_memory
 from certcal.data.grouping import GroupingColumns, Groupings, GroupRule, PredictionGroup
 from certcal.data.layout import Labels, Overrides, resolve_columns
 from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces
 from certcal.data.reading import CellReader, Reading
-from certcal.data.schema import Layout
+from certcal.data.schema import ROLES, Layout, are_data
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def group_codes(groups: Any, rules: Sequence[GroupRule], n: int) -> NDArray[np.i
 
     Examples
     --------
-    >>> from certcal.data import GroupColumn, GroupRule
+    >>> from certcal.data.grouping import GroupColumn
     >>> group_codes(["b", "z"], [GroupRule("g", (GroupColumn("g", ("a", "b")),))], 2).tolist()
     [[1, -1]]
     """
@@ -339,11 +340,15 @@ class PredictionStream:
 
     def _with_suggestion(self, error: InputError, given: Mapping[str, Any]) -> InputError:
         """The error with the arguments that would help, where one column can be the score and one the outcome."""
-        if not error.roles or given.keys() & {"confidence", "correct", "prediction", "probabilities", "logits"}:
+        if (
+            not error.roles
+            or are_data(self.table.names)
+            or given.keys() & {"confidence", "correct", "prediction", "probabilities", "logits"}
+        ):
             return error
         from certcal.data.values import ColumnValues
 
-        scores, outcomes = list[str](), dict[str, list[str]]()
+        scores, outcomes, total = list[str](), dict[str, list[str]](), 0.0
         names = [each.name for each in self.table.columns if each.kind not in ("list", "other", "index")]
         names = [name for name in names[:_MOST_TRIED] if self.table.names.count(name) == 1]
         first: list[Any] = [rows for rows, _ in zip(self.table.chunks(names, 10_000), range(1), strict=False)]
@@ -358,6 +363,9 @@ class PredictionStream:
                 found = cells.numbers()
                 if found.size and found.min() >= 0 and found.max() <= 1:
                     scores.append(name)
+                    total = total + found if found.size == rows.num_rows else np.inf
+        if len(scores) > 1 and np.all(np.abs(total - 1) < _SUMS_TO_ONE):
+            return self._with_classes(error, scores, given)
         if len(outcomes) > 1:  # a group has two values, too
             outcomes = {name: ends for name, ends in outcomes.items() if {outcome(each) for each in ends} == {0, 1}}
         if len(scores) != 1 or len(outcomes) != 1:
@@ -376,6 +384,18 @@ class PredictionStream:
             roles=error.roles,
             more=error.more + more,
             add=add,
+        )
+
+    def _with_classes(self, error: InputError, scores: Sequence[str], given: Mapping[str, Any]) -> InputError:
+        """The error with the columns of class probabilities, which sum to 1 in every row, and that of the classes."""
+        others = [name for name in self.table.names if name not in scores]
+        named = [name for name in others if plain_name(name) in sum(ROLES["label"].names, ())]
+        label = given.get("label") or (named or others if len(named or others) == 1 else [None])[0]
+        add = {"probabilities": ",".join(scores)} | ({} if label is None or "label" in given else {"label": label})
+        reason = f"{', '.join(map(repr, scores[:3]))}{'' if len(scores) <= 3 else ' …'} sum to 1 in every row"
+        remedy = "name them as probabilities" + ("" if label else ", and the column of true classes as label")
+        return InputError(
+            f"no column says by its name what it holds; {reason}", remedy=remedy, roles=("probabilities",), add=add
         )
 
     def _arrays(self, size: int | None, groups: Groupings | None) -> Iterator[Arrays]:
@@ -461,6 +481,8 @@ def _make_predictions(arrays: Arrays, layout: Layout, row_of: Callable[[int], An
 
 
 _MOST_TRIED = 200
+# How near to 1 columns of probabilities sum in every row.
+_SUMS_TO_ONE = 0.01
 _DIVIDE = "if these are per cent, divide them by 100"
 _NOT_PROBABILITIES = "certcal recalibrate fit with real_scores"
 _NAME_BOTH = "name them as score and outcome"

@@ -458,9 +458,14 @@ class Resolver:
         more = f" and {len(self.names) - 20} more" if len(self.names) > 20 else ""
         text = f"; did you mean {plain[near[0]]!r}? The" if near else "; the"
         text += f" columns are {shown}{more}"
-        if self.names and all(_is_number(name) for name in self.names):
+        if are_data(self.names):
             text += " (these look like data: does the file have a header line?)"
         return text
+
+
+def are_data(names: Sequence[str]) -> bool:
+    """Whether names of columns are rather a row of numbers, and not those that an array gets as a frame."""
+    return bool(names) and all(map(_is_number, names)) and list(names) != list(map(str, range(len(names))))
 
 
 def _is_number(text: str) -> bool:

@@ -6,15 +6,15 @@ import functools
 import inspect
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import dataclass
+from numbers import Number
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.checks import InputError, LogitsWarning, as_array, probability_matrix, shortened, to_numpy
+from certcal._base.checks import InputError, as_array, probability_matrix, shortened, to_numpy
 from certcal._base.outcomes import class_name, first_missing, outcome
 from certcal._base.progress import SILENT, Progress
 from certcal._base.text import counted
@@ -25,6 +25,7 @@ from certcal.data.inputs import Inputs
 from certcal.data.predictions import LoadedTable, load_table, split_by
 from certcal.data.schema import OPTIONS, READING, Layout
 from certcal.data.spellings import positions
+from certcal.data.units import warn_of_odd_units
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -134,24 +135,33 @@ class PredictionSource:
             rest = cast("tuple[Any, ...]", rest[0])
         if len(rest) == 2:
             if not hasattr(first, "predict_proba"):
-                reason = f"three arguments are an estimator, X and y, and {shortened(first)} has no predict_proba"
-                raise InputError(reason, remedy=f"write certcal.{self.verb}(y_true, y_prob, weight=…) for arrays")
+                raise self._no_estimator(first, *rest)
             y = _list_once(rest[1], "y")
             if np.ndim(rest[0]) == 1 and np.ndim(y) == 2:
                 raise InputError("X and y are swapped", remedy=f"write certcal.{self.verb}(estimator, X, y)")
             _refuse_other_order(y=y, X=rest[0], **beside)
             return from_estimator(first, rest[0], y, weight, positive=positive), None
-        if isinstance(first, str | os.PathLike) or callable(first) or hasattr(first, "predict_proba"):
+        if _is_model(first):
             if positive is not None:
                 raise InputError("it is for binary outcomes", argument="positive", remedy="leave it out")
-            if hasattr(cast("Any", first), "predict_proba") and hasattr(rest[0], "__array__"):
+            if hasattr(first, "predict_proba") and hasattr(rest[0], "__array__"):
                 reason = "an estimator and inputs are given, and not what was true"
                 raise InputError(reason, remedy=f"write certcal.{self.verb}(estimator, X, y)")
             return from_model(first, rest[0], weight, progress=values.get("progress", SILENT)), None
         y_true, y_prob = _list_once(first, "y_true"), _list_once(rest[0], "y_prob")
+        for name, value in (("y_true", y_true), ("y_prob", y_prob)):
+            if value is None:
+                raise InputError(f"{name} is None", remedy="pass one value per sample")
         _refuse_other_order(y_true=y_true, y_prob=y_prob, **beside)
         try:
-            self._refuse_swapped(as_array(y_true, "y_true"), as_array(y_prob, "y_prob"))
+            outcomes, chances = as_array(y_true, "y_true"), as_array(y_prob, "y_prob")
+            if chances.dtype == object and all(isinstance(each, Number) for each in chances.flat):
+                y_prob = chances = chances.astype(np.float64)  # as of Decimal, or a row of a frame with text
+            self._refuse_other_shapes(outcomes, chances)
+            self._refuse_swapped(outcomes, chances)
+            self._refuse_text(outcomes, chances)
+            if positive is None and _one_each(chances):
+                self._refuse_classes(outcomes)
             return from_arrays(y_true, y_prob, weight, positive=positive), None
         except InputError as error:
             raise InputError(self._with_line(str(error))) from None
@@ -160,7 +170,8 @@ class PredictionSource:
         """A sentence about arrays that ends with the line to write."""
         name = "y_true" if said.startswith("y_true") else "y_prob"
         kept, logits = f"{self.verb}(y_true[keep], y_prob[keep])", f"certcal.{self.verb}(label=y_true, logits=y_prob)"
-        if " is nan, neither" in said:
+        finite = f"write keep = numpy.isfinite({name}) and certcal.{kept}"
+        if " is nan, neither" in said or "] is None, not a number" in said:
             said = f"{said.partition(',')[0]}; drop the sample"
         for old, line in {
             "(for logits use from_logits)": f"(for logits write {logits})",
@@ -171,6 +182,7 @@ class PredictionSource:
             "pass one class per sample (of one-hot rows, the argmax)": "pass one class per sample; for one-hot rows "
             f"write certcal.{self.verb}(y_true.argmax(1), y_prob)",
             "drop or fill them first": f"write keep = ~np.ma.getmaskarray({name}) and certcal.{kept}",
+            "inf; drop the sample": f"inf; {finite}",
             "drop the sample": f"write keep = pandas.notna({name}) and certcal.{kept}",
         }.items():
             said = said.replace(old, line)
@@ -196,6 +208,7 @@ class PredictionSource:
             raise InputError(f"a table is a file or columns by name ({_TABLES}), not {kind}", remedy=remedy)
         if not roles:
             return cast("Any", table), columns
+        roles = {role: str(name) if type(name) is int else name for role, name in roles.items()}  # columns of arrays
         given = {role: name for role, name in (columns or {}).items() if name is not None}
         twice = next((role for role in roles if role in given), None)
         if twice is not None:
@@ -203,6 +216,10 @@ class PredictionSource:
         plain = ("positive", "negative", *READING)
         arrays = {role: value for role, value in roles.items() if role not in plain and not _is_name(role, value)}
         if arrays:
+            texts: Any = arrays.get("score")
+            if isinstance(texts, list | tuple) and all(isinstance(each, str) for each in cast("list[Any]", texts)):
+                reason, remedy = "it is one column", f"write probabilities={shortened(cast('Any', texts))}, label=…"
+                raise InputError(reason, argument="score", remedy=remedy)
             if not is_table(table):
                 reason = "values stand beside a table in memory only"
                 raise InputError(reason, argument=next(iter(arrays)), remedy="give the name of a column")
@@ -227,8 +244,65 @@ class PredictionSource:
                 remedy=f"name the others, as in certcal.{self.verb}(data, score=…, outcome=…, bins=15)",
             )
 
+    def _no_estimator(self, first: Any, second: Any, third: Any) -> InputError:
+        """What to write in place of three arguments of which the first is no estimator."""
+        if hasattr(third, "predict_proba"):
+            return InputError("the estimator stands first", remedy=f"write certcal.{self.verb}(estimator, X, y)")
+        if hasattr(first, "fit"):
+            remedy = "calibrate it first, for example with scikit-learn's CalibratedClassifierCV"
+            return InputError(f"{type(first).__name__} has no predict_proba", remedy=remedy)
+        if _is_model(first):
+            reason = "a model, inputs and labels are given, and the last two are one argument"
+            return InputError(reason, remedy=f"write certcal.{self.verb}(model, (X, y))")
+        name = f"bins={third}" if isinstance(third, int) else "weight=…"
+        reason = f"three arguments are an estimator, X and y, and {type(first).__name__} has no predict_proba"
+        return InputError(reason, remedy=f"write certcal.{self.verb}(y_true, y_prob, {name}) for arrays")
+
+    def _refuse_other_shapes(self, outcomes: NDArray[Any], chances: NDArray[Any]) -> None:
+        """Refuse what is one row of all samples, and classes along another axis than the last of two."""
+        shape, write = chances.shape, f"write certcal.{self.verb}"
+        for name, array, count in (
+            ("y_prob", chances, outcomes.size),
+            ("y_true", outcomes, len(np.atleast_1d(chances))),
+        ):
+            if array.shape == (1, count) and count > 1:
+                given = "y_true, y_prob".replace(name, f"{name}[0]")
+                raise InputError(f"{name} has shape {array.shape}", remedy=f"{write}({given})")
+        if chances.ndim > 2:
+            axis = next(
+                (each for each in (chances.ndim - 1, 1) if outcomes.shape == shape[:each] + shape[each + 1 :]), None
+            )
+            remedy = "pass one row per sample and one column per class"
+            if axis is not None:
+                moved = "y_prob" if axis > 1 else "numpy.moveaxis(y_prob, 1, -1)"
+                remedy = f"{write}(y_true.ravel(), {moved}.reshape(-1, {shape[axis]}))"
+            raise InputError(f"y_prob has shape {shape}", remedy=remedy)
+
+    def _refuse_text(self, outcomes: NDArray[Any], chances: NDArray[Any]) -> None:
+        texts = set(map(str, chances.flat)) if chances.dtype.kind in "OU" else set[str]()
+        if not texts or not all(isinstance(each, str) for each in chances.flat):
+            return
+        first, write = next(iter(chances.flat)), f"write certcal.{self.verb}(y_true, "
+        if not any(each.isdigit() for each in first) or texts <= set(map(str, outcomes.flat)):
+            reason = f"y_prob holds classes, such as {str(first)!r}, in place of probabilities"
+            raise InputError(reason, remedy="pass probabilities, such as predict_proba(X)")
+        if all(each.endswith("%") for each in texts):
+            remedy = f"{write}[float(p.rstrip('%')) / 100 for p in y_prob])"
+            raise InputError("y_prob holds percentages as text", remedy=remedy)
+        if all(map(_is_number, texts)):
+            raise InputError("y_prob holds numbers as text", remedy=f"{write}numpy.asarray(y_prob, float))")
+
+    def _refuse_classes(self, outcomes: NDArray[Any]) -> None:
+        """Refuse one number per sample beside several classes: of which of them it is, nobody has said."""
+        plain = outcomes.dtype.kind in "iu" and outcomes.min(initial=0) >= 0 and outcomes.max(initial=1) <= 1
+        if not plain and outcomes.dtype.kind in "iuU" and (count := len(np.unique(outcomes))) > 2:
+            line = f"certcal.{self.verb}(confidence=y_prob, correct=predicted == y_true)"
+            reason = f"y_true has {count} classes and y_prob one number per sample"
+            remedy = f"pass one column per class, or write {line} if it is that of the predicted class"
+            raise InputError(reason, remedy=remedy)
+
     def _refuse_swapped(self, outcomes: NDArray[Any], chances: NDArray[Any]) -> None:
-        whole = chances.dtype.kind != "f" or not np.mod(chances, 1).any()
+        whole = chances.dtype.kind != "f" or not (np.floor(chances) != chances).any()
         if chances.size and whole and (_are_fractions(outcomes) or outcomes.ndim > chances.ndim > 0):
             raise InputError(
                 "y_true holds probabilities and y_prob holds outcomes: they are swapped",
@@ -288,6 +362,12 @@ class PredictionData:
 
 def grouping_names(by: Any) -> tuple[str, ...]:
     """The columns, and crossings of columns, that a table is grouped by."""
+    if hasattr(by, "shape"):
+        name = getattr(by, "name", None)
+        remedy = (
+            f"write by={name!r}" if isinstance(name, str) else "put them into the table, and give the column's name"
+        )
+        raise InputError("groups of a table are columns of it, and values are given", argument="by", remedy=remedy)
     names: list[Any] = [] if by is None else [by] if isinstance(by, str) or not hasattr(by, "__iter__") else list(by)
     if isinstance(by, Mapping) or not all(isinstance(name, str) for name in names):
         raise InputError("groups of a table are columns; give their names", argument="by")
@@ -430,36 +510,22 @@ def from_model(model: Any, data: Any, weight: Any = None, *, progress: Progress 
     """
     from certcal.data.opening import open_inputs
     from certcal.models import load, wrap
+    from certcal.models.protocol import undeclared
 
+    named = isinstance(model, str | os.PathLike)
+    inputs = open_inputs(data).inputs
+    warn_of_odd_units(inputs)
     try:
-        network = load(os.fspath(model)) if isinstance(model, str | os.PathLike) else wrap(model)  # pyright: ignore
+        network = undeclared(lambda outputs: (load if named else wrap)(model, outputs), None, inputs.inputs)
     except InputError as error:
         if error.argument != "outputs":
             raise
-        if hasattr(cast("Any", model), "forward"):
-            return undeclared_logits(model, open_inputs(data).inputs, weight, progress=progress)
-        what = shortened(model) if isinstance(model, str) else "model"
-        call = (
-            f"certcal.models.load({what}, 'logits')"
-            if isinstance(model, str)
-            else "certcal.models.wrap(model, 'logits')"
-        )
-        remedy = f"pass {call}, or 'probabilities'"
-        raise InputError("what the model returns is not known, and never guessed", remedy=remedy) from None
-    return predictions_of(network, open_inputs(data).inputs, weight, progress=progress)
-
-
-def undeclared_logits(model: Any, inputs: Inputs, weight: Any = None, **how: Any) -> Predictions:
-    """Predictions of a torch module that does not say what it returns: logits, where rows cannot be probabilities."""
-    from certcal.models import wrap
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LogitsWarning)
-        found = predictions_of(wrap(model, "logits"), inputs, weight, **how)
-    if found.doubts:
-        remedy = "write certcal.models.wrap(model, 'probabilities') if they are, or 'logits'"
-        raise InputError("what the model returns sums to 1 in every row, as probabilities do", remedy=remedy)
-    return found
+        reason, (first, second) = error.reason, ("probabilities", "logits")
+        if reason.startswith("it is needed"):
+            reason, first, second = "what the model returns is not known, and never guessed", second, first
+        call = f"load({shortened(os.fspath(model))}" if named else "wrap(model"
+        raise InputError(reason, remedy=f"pass certcal.models.{call}, {first!r}), or {second!r}") from None
+    return predictions_of(network, inputs, weight, progress=progress)
 
 
 def predictions_of(
@@ -472,7 +538,14 @@ def predictions_of(
         answers.append(model(inputs.inputs[first : first + batch]))
         progress.advance(len(answers[-1]))
     made = Predictions.from_logits if model.outputs == "logits" else Predictions.from_probabilities
-    return _name_arguments({}, lambda: made(np.concatenate(answers), inputs.labels, weight))
+    try:
+        return _name_arguments({}, lambda: made(np.concatenate(answers), inputs.labels, weight))
+    except InputError as error:
+        said, logits, _ = error.reason.partition(" (for logits use from_logits)")
+        if not logits:
+            raise
+        reason = f"the model returns no probabilities: {said.partition(';')[0]}"
+        raise InputError(reason, argument="outputs", remedy="give 'logits' if they are") from None
 
 
 _TABLES = "pandas, polars, pyarrow, a mapping"
@@ -587,11 +660,15 @@ def _refuse_other_order(**given: Any) -> None:
     indexed = [(name, each.index) for name, each in given.items() if hasattr(getattr(each, "index", None), "equals")]
     for name, index in indexed[1:]:
         first, own = indexed[0]
-        if len(own) == len(index) and not own.equals(index) and set(own) == set(index):
-            reason = f"its index is that of {first} in another order"
-            raise InputError(
-                reason, argument=name, remedy=f"write {name}.loc[{first}.index], or .to_numpy() to go by position"
-            )
+        if len(own) != len(index) or own.equals(index):
+            continue
+        if set(own) == set(index):
+            reason, remedy = f"its index is that of {first} in another order", f"write {name}.loc[{first}.index], or"
+        elif any(list(each) == list(range(len(each))) for each in (own, index)):
+            continue  # an array became a series: by position
+        else:
+            reason, remedy = f"its index is not that of {first}", "pass the same rows of both, or"
+        raise InputError(reason, argument=name, remedy=f"{remedy} .to_numpy() to go by position")
 
 
 def _is_number(text: str) -> bool:
@@ -614,6 +691,16 @@ def _column_names(frame: Any) -> list[str] | None:
 def _are_fractions(values: NDArray[Any]) -> bool:
     inside = values.dtype.kind == "f" and bool(values.size) and bool(np.all((values >= 0) & (values <= 1)))
     return inside and bool(np.mod(values, 1).any())
+
+
+def _is_model(value: Any) -> bool:
+    if is_table(value) or isinstance(value, Mapping):
+        return False
+    return isinstance(value, str | os.PathLike) or callable(value) or hasattr(value, "predict")
+
+
+def _one_each(values: NDArray[Any]) -> bool:
+    return values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
 
 
 def _is_array(value: Any) -> bool:

@@ -31,7 +31,6 @@ _CALLED = {
     "pos_label": "positive",
     "random_state": "seed",
     "metric": "metrics",
-    "cv": "fraction",
 }
 # What the value of a keyword is here; another value, or a word that is none of these, is the default here.
 _MEANT: Mapping[str, Mapping[Any, str]] = {
@@ -42,7 +41,7 @@ _MEANT: Mapping[str, Mapping[Any, str]] = {
     "equal_intervals": {False: "metrics='equal_mass_ece'"},
     "norm": {"l2": "metrics='lp_ece'", "max": "metrics='mce'"},
     **{name: {} for name in ("task", "num_classes", "n_classes", "classes", "labels", "normalize", "ax", "n_jobs")},
-    **{name: {} for name in ("average", "ignore_index", "validate_args", "debias", "mode", "stratify", "kernel")},
+    **{name: {} for name in ("average", "ignore_index", "validate_args", "debias", "mode", "stratify", "kernel", "cv")},
     **{name: {} for name in ("scale_by_half", "eps", "ref_line", "data_source", "y_score_arg", "X_train", "y_train")},
     "uncertainty": {},
 }
@@ -108,7 +107,8 @@ def _line(verb: str, given: Sequence[Any], options: Mapping[str, Any], known: Co
     elif "logits" in options:
         words = [f"label={truth}", "logits=logits"]
     elif isinstance(options.get(truth), str) or isinstance(options.get(chances), str):
-        words = ["data", f"outcome={options.get(truth, '…')!r}", f"score={options.get(chances, '…')!r}"]
+        roles = ("outcome", options.get(truth, "…")), ("score", options.get(chances, "…"))
+        words = ["data", *(f"{role}={name!r}" for role, name in roles if role not in options)]
     elif len(given) < 2 and (truth in options or chances in options):
         words = [truth, chances]
     elif table is not None and len(given) < 2:

@@ -14,13 +14,15 @@ from certcal._base.rounding import minus
 from certcal.data.inputs import blocks
 
 if TYPE_CHECKING:
-    from certcal.data.inputs import Rows
+    from certcal.data.inputs import Inputs, Rows
 
 Range = tuple[float, float]
 # A size beyond the range, or below this share of it, is likely one in other units.
 _TOO_SMALL = 0.001
 # What normalising leaves: values around 0, a few standard deviations wide.
 _NORMALISED = 6.0
+# Inputs that show the units of all, and rows that show the range of a feature.
+_SEEN, _ENOUGH = 1000, 20
 _DEVIATIONS = "standard deviations of each feature, such as 0.1sd"
 
 
@@ -130,6 +132,21 @@ def feature_doubts(inputs: NDArray[Any] | Rows, sigma: float) -> tuple[str, ...]
                 f"{_DEVIATIONS}"
             )
     return tuple(found)
+
+
+def warn_of_odd_units(
+    inputs: Inputs,
+    *,
+    sigma: float | None = None,
+    epsilon: Sequence[float] = (),
+    norm: Literal["linf", "l2"] = "linf",
+) -> None:
+    """Warn where the first inputs look as if they, the noise or the perturbations were in other units."""
+    some = next(blocks(inputs.inputs))[1][:_SEEN]  # of large images fewer, which memory has room for
+    doubts = unit_doubts(range_of(some), some.shape[1:], sigma=sigma, epsilon=epsilon, norm=norm)
+    if some.ndim == 2:  # a table: its features have ranges of their own, which a few rows do not show
+        doubts = feature_doubts(some, sigma) if sigma is not None and len(some) >= _ENOUGH else ()
+    warn_of_units(doubts)
 
 
 def described(ends: Range, shape: Sequence[int], sigma: float) -> str:

@@ -78,10 +78,11 @@ class Adapter(ABC):
     def _matrix(self, result: Any, given: tuple[int, ...]) -> NDArray[Any]:
         array = _output_array(result, f"the output of {self.description}")
         if array.ndim != 2 or array.shape[0] != given[0] or array.shape[1] < 2:
-            raise InputError(
-                f"{self.description} returns shape {array.shape} for a batch of shape {given}; "
-                "it must return one row per sample and one column per class (two for a binary model)"
-            )
+            remedy = "it must return one row per sample and one column per class (two for a binary model)"
+            if array.shape in ((given[0],), (given[0], 1)):
+                columns = "0 and z of a logit z" if self.outputs == "logits" else "1 - p and p of a probability p"
+                remedy = f"return two columns, {columns}"
+            raise InputError(f"{self.description} returns shape {array.shape} for a batch of shape {given}; {remedy}")
         if array.dtype == np.float32 or array.dtype == np.float64:
             return array
         if array.dtype.kind not in "biuf":

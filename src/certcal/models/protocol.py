@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,12 +13,15 @@ from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
 from certcal._base.files import read_bytes
+from certcal.models.fingerprint import is_instance
 
 Outputs = Literal["probabilities", "logits"]
 OUTPUTS: tuple[Outputs, ...] = ("probabilities", "logits")
 # The name under which a file says what its model returns.
 DECLARATION = "certcal.outputs"
 LARGEST_FILE = 2**40
+# Inputs that show what a model returns.
+_TRIED = 32
 # Endings of the files that are models by themselves.
 _FILES = (".onnx", ".safetensors", ".json", ".ubj", ".txt")
 
@@ -135,3 +139,18 @@ def declared_outputs(outputs: Any, known: Any, what: str) -> Outputs:
         reason = f"it is {outputs!r}, but {what} declares that it returns {known}"
         raise InputError(reason, argument="outputs", remedy="leave it out")
     return result
+
+
+def undeclared(make: Callable[[Outputs | None], Model], outputs: Outputs | None, inputs: Any) -> Model:
+    """A model that need not say what it returns if it is of torch: logits, where its answers are no probabilities."""
+    try:
+        return make(outputs)
+    except InputError as error:
+        found = make("logits") if error.argument == "outputs" and outputs is None else None
+        if found is None or not is_instance(found, "certcal.models._torch", "TorchModel"):
+            raise
+    answers = found(inputs[:_TRIED])
+    if answers.min() < 0 or answers.max() > 1:
+        return found
+    reason = "what the model returns lies between 0 and 1, as probabilities do"
+    raise InputError(reason, argument="outputs", remedy="give 'probabilities' if they are, or 'logits'")

@@ -22,7 +22,7 @@ from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted, distance_text
 from certcal._base.told import Named, Told, UnknownNameError
 from certcal.claims import Estimate, round_outward
-from certcal.data.units import range_of
+from certcal.data.units import range_of, warn_of_odd_units
 from certcal.data.work_folder import ABOUT, Work, allocate_array, write_rows
 from certcal.result import Answer, Result, Sentence
 from certcal.verbs.measure import MeasuredGroup
@@ -34,7 +34,6 @@ from certcal.verbs.model_and_data import (
     model_on_data,
     open_data,
     open_model,
-    warn_of_odd_units,
 )
 from certcal.verdict import Candidate
 
@@ -509,7 +508,7 @@ def attack(
     opened = open_data(data, given)
     inputs = opened.inputs
     warn_of_odd_units(inputs, sigma=sigma, epsilon=distances, norm=norm)
-    network = open_model(model, given, device)
+    network = open_model(model, given, device, inputs)
     used: Any = inputs.box if box == "auto" else box
     if (limits := single_precision(used)) is not None:
         check_box(inputs.inputs, limits)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from certcal._base.checks import InputError
 from certcal._base.signature import Range
 from certcal.data import Inputs, OpenedInputs, Parts, open_inputs, read_split
-from certcal.data.inputs import blocks
-from certcal.data.units import feature_doubts, range_of, unit_doubts, warn_of_units
 
 if TYPE_CHECKING:
     from certcal.models import Model
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
 COUNT, SIDE, BATCH = Range(1, 10**9), Range(1, 1 << 14), Range(1, 1 << 24)
 # Bytes of the largest training data that are kept in memory: six times CIFAR-10's training images.
 MOST_IN_MEMORY = 2**32
-# Inputs that show the units of all, and rows that show the range of a feature.
-_SEEN, _ENOUGH = 1000, 20
 
 
 class DataSet(Protocol):
@@ -30,15 +26,21 @@ class DataSet(Protocol):
     def __len__(self) -> int: ...
 
 
-def open_model(model: object, asked: Mapping[str, Any], device: str = "auto") -> Model:
-    """The model that a verb was asked about; ``asked`` are the verb's arguments by name."""
+def open_model(model: object, asked: Mapping[str, Any], device: str = "auto", inputs: Inputs | None = None) -> Model:
+    """The model that a verb was asked about; ``asked`` are the verb's arguments by name.
+
+    A torch module need not say what it returns, where its answers to the inputs show it.
+    """
     from certcal.models import load, wrap
+    from certcal.models.protocol import undeclared
+
+    def make(outputs: Any) -> Model:
+        if isinstance(model, str | os.PathLike):
+            return load(os.fspath(cast("str", model)), outputs, weights=asked["weights"], device=device)
+        return wrap(model, outputs, device=device)
 
     asked["progress"].stage("loading the model")
-    outputs = asked["outputs"]
-    if isinstance(model, str | os.PathLike):
-        return load(os.fspath(cast("str", model)), outputs, weights=asked["weights"], device=device)
-    return wrap(model, outputs, device=device)
+    return make(asked["outputs"]) if inputs is None else undeclared(make, asked["outputs"], inputs.inputs)
 
 
 def open_data(data: Any, asked: Mapping[str, Any]) -> OpenedInputs:
@@ -46,21 +48,6 @@ def open_data(data: Any, asked: Mapping[str, Any]) -> OpenedInputs:
     asked["progress"].stage("reading")
     names = "split", "limit", "every", "resize", "crop"
     return open_inputs(data, **{name: asked[name] for name in names if name in asked})
-
-
-def warn_of_odd_units(
-    inputs: Inputs,
-    *,
-    sigma: float | None = None,
-    epsilon: Sequence[float] = (),
-    norm: Literal["linf", "l2"] = "linf",
-) -> None:
-    """Warn where the first inputs look as if they, the noise or the perturbations were in other units."""
-    some = next(blocks(inputs.inputs))[1][:_SEEN]  # of large images fewer, which memory has room for
-    doubts = unit_doubts(range_of(some), some.shape[1:], sigma=sigma, epsilon=epsilon, norm=norm)
-    if some.ndim == 2:  # a table: its features have ranges of their own, which a few rows do not show
-        doubts = feature_doubts(some, sigma) if sigma is not None and len(some) >= _ENOUGH else ()
-    warn_of_units(doubts)
 
 
 def in_units_of_sigma(model: Model, inputs: Inputs, sigma: float | str) -> tuple[Model, Inputs, float]:

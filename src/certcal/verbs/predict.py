@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from certcal._base.checks import InputError
 from certcal._base.progress import ProgressLike, as_reporter
 from certcal._base.signature import Option, Takes, verb
 from certcal.data import Inputs
-from certcal.data.sources import predictions_of, undeclared_logits
+from certcal.data.sources import predictions_of
+from certcal.data.units import warn_of_odd_units
 from certcal.predictions import Predictions
-from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, open_data, open_model, warn_of_odd_units
+from certcal.verbs.model_and_data import BATCH, COUNT, SIDE, DataSet, open_data, open_model
 
 ENDINGS = (".parquet", ".csv")
 
@@ -47,7 +47,7 @@ def predict(
     outputs
         Model outputs: logits or probabilities. Default: as the model file says.
 
-        Of a torch module logits, where its rows cannot be probabilities.
+        Of a torch module logits, where its answers cannot be probabilities.
     weights
         Weights of the network: .safetensors, or a checkpoint (.pth .pth.tar .pt .ckpt .bin).
     split
@@ -77,12 +77,7 @@ def predict(
     asked = locals()
     inputs = open_data(data, asked).inputs
     warn_of_odd_units(inputs)
-    try:
-        network = open_model(model, asked, device)
-    except InputError as error:
-        if error.argument != "outputs" or not hasattr(model, "forward"):
-            raise
-        return undeclared_logits(model, inputs, batch=batch, progress=progress)
+    network = open_model(model, asked, device, inputs)
     return predictions_of(network, inputs, batch=batch, progress=progress)
 
 

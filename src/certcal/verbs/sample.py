@@ -17,7 +17,7 @@ from certcal._base.signature import Option, Range, Takes, verb
 from certcal._base.text import capital, counted
 from certcal.claims import short_text
 from certcal.data import Inputs
-from certcal.data.units import described
+from certcal.data.units import described, warn_of_odd_units
 from certcal.result import Command, Result
 from certcal.verbs.model_and_data import (
     BATCH,
@@ -27,7 +27,6 @@ from certcal.verbs.model_and_data import (
     in_units_of_sigma,
     open_data,
     open_model,
-    warn_of_odd_units,
 )
 
 if TYPE_CHECKING:
@@ -318,7 +317,7 @@ def sample(
 
     here, elsewhere = _local_and_worker_device(device, getattr(engine, "gpus", None))
     opened = open_data(data, asked)
-    network = open_model(model, asked, here)
+    network = open_model(model, asked, here, opened.inputs)
     if elsewhere is not None and network.source is not None and network.source.device != elsewhere:
         cast("Any", network).source = replace(network.source, device=elsewhere)
     network, inputs, deviation = in_units_of_sigma(network, opened.inputs, sigma)
@@ -401,7 +400,8 @@ def decide(
     from certcal.smoothing import decide as draw
 
     opened = open_data(data, asked)
-    network, inputs, deviation = in_units_of_sigma(open_model(model, asked, device), opened.inputs, sigma)
+    network = open_model(model, asked, device, opened.inputs)
+    network, inputs, deviation = in_units_of_sigma(network, opened.inputs, sigma)
     warn_of_odd_units(inputs, sigma=deviation)
     progress.stage("deciding", len(inputs), unit="samples")
     found = draw(

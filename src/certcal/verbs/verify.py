@@ -420,6 +420,8 @@ def _sizes_text(box: InputBox, settings: VerifySettings) -> str:
 def _open_box(box: Any, *, tabular: bool) -> InputBox:
     if isinstance(box, InputBox):
         return box
+    if hasattr(box, "shape"):
+        raise InputError("inputs and labels are one argument", remedy="write certcal.verify(model, (X, y))")
     if box is None:
         return InputBox("1sd" if tabular else 1.0)
     if isinstance(box, int | float) and not isinstance(box, bool):

@@ -30,6 +30,9 @@ def ensemble_of(model: Any) -> Ensemble:
     convert = _CONVERSIONS.get((library, name))
     if convert is None:
         known = ", ".join(dict.fromkeys(each for _, each in _CONVERSIONS))
+        if name == "Pipeline":
+            line = "verify(pipe[-1], (pipe[:-1].transform(X), y))"
+            raise _unsupported("a Pipeline", "cannot be verified", f"pass its last step and what it is given: {line}")
         raise _unsupported(f"{name} of {library}", "cannot be verified", f"verified are {known}")
     return replace(convert(model), names=_names(model))
 
