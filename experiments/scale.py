@@ -123,15 +123,15 @@ def rates(folder: Path) -> list[Rate]:
     return found
 
 
-def of_the_driver(folder: Path) -> Driver:
-    """Plan a million units; write shards as a large run does; weigh what a run leaves on the disk."""
+def of_the_driver(folder: Path, planned_samples: int = 10**6) -> Driver:
+    """Plan a unit for each of so many samples; write shards as large runs do; weigh what one leaves on the disk."""
     from certcal.models import wrap
     from certcal.smoothing._manifest import Size, Unit, plan
     from certcal.smoothing._sampler import Tally
     from certcal.smoothing._shards import counting_columns, write_shard
 
     before, began = resident(), time.process_time()
-    units = plan([Size(10**6, 10**5)], 100, 100, 10**5)
+    units = plan([Size(planned_samples, 10**5)], 100, 100, 10**5)
     planned = (time.process_time() - began) / len(units), (resident() - before) / len(units)
     del units
     rng = np.random.default_rng(0)

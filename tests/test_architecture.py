@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import json
 import re
 import subprocess
@@ -126,7 +127,11 @@ class Import:
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
+    gc.disable()  # all trees stay: they need not be looked through with each new one
+    try:
+        return ast.parse(path.read_text("utf-8"))
+    finally:
+        gc.enable()
 
 
 def room_of(path: Path, root: Path) -> str:

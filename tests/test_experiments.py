@@ -19,7 +19,7 @@ def test_a_script_finds_what_it_imports(name: str) -> None:
 
 
 def test_the_driver_writes_shards_as_a_run_does(tmp_path: Path) -> None:
-    cost = importlib.import_module("scale").of_the_driver(tmp_path)
+    cost = importlib.import_module("scale").of_the_driver(tmp_path, 10_000)
     assert cost.shard > 0
     assert len(list((tmp_path / "shards").rglob("*.parquet"))) == 40
     assert cost.bytes_per_sample > 100

@@ -1,6 +1,5 @@
 """What the package says of itself: libraries that it needs, and where it runs."""
 
-import ast
 import re
 import sys
 import tomllib
@@ -9,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import certcal
+from tests.test_architecture import COMPUTED, SOURCE, imports
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -27,21 +27,10 @@ CALLED = {
 }
 
 
-def imported():
-    """Top-level names of all modules that the sources import, also by import_module."""
-    for path in (ROOT / "src").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Import):
-                yield from (alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                yield node.module
-            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module":
-                first = node.args[0]
-                yield first.value if isinstance(first, ast.Constant) else "certcal"
-
-
 def test_every_library_that_is_imported_is_declared():
-    names = {name.partition(".")[0] for name in imported()} - sys.stdlib_module_names - {"certcal", "__future__"}
+    targets = {each.target for path in SOURCE.rglob("*.py") for each in imports(path, SOURCE)} - {COMPUTED}
+    names = {name.partition(".")[0] for name in targets} - sys.stdlib_module_names - {"certcal"}
+    assert {"torch", "numba", "sklearn", "onnxscript"} <= names
     assert {name for name in names if CALLED.get(name, name) not in LEAST} == set()
 
 
