@@ -1360,6 +1360,14 @@ MUTATIONS = (
         "smaller_one",
     ),
     mutation(
+        "claims: the upper end of an interval is rounded down in print",
+        "claims.py",
+        'round_outward(self.upper, "upper", digits)',
+        'round_outward(self.upper, "lower", digits)',
+        "tests/test_claims.py::"
+        "test_an_interval_is_said_to_show_resampling_and_promises_no_level_in_the_sentence_nor_in_json",
+    ),
+    mutation(
         "claims: percentiles of a biased metric decide alone",
         "claims.py",
         "if spread.resampled else own",

@@ -240,7 +240,7 @@ def test_an_estimate_says_that_it_guarantees_nothing():
 def test_an_interval_is_said_to_show_resampling_and_promises_no_level_in_the_sentence_nor_in_json():
     estimate = an_estimate(interval=Interval(0.03, 0.05, 0.95, "percentile"))
     assert estimate.sentence == (
-        "ece (bins=15) is 0.03980 on these 10000 samples, 95% percentile bootstrap interval 0.03000 to 0.05000 "
+        "ece (bins=15) is 0.03980 on these 10000 samples, 95% percentile bootstrap interval 0.02999 to 0.05001 "
         "(resampling variability); an estimate, not a guarantee."
     )
     assert estimate.to_dict()["interval"] == {"lower": 0.03, "upper": 0.05, "level": 0.95, "method": "percentile"}

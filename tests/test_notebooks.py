@@ -45,7 +45,7 @@ INTERVALS = CertifiedSamples.from_intervals([0.1, 0.5] * 50, [0.4, 0.9] * 50, [0
 RESULTS: dict[str, tuple[Any, list[str]]] = {
     "estimate": (
         Estimate(HOSTILE, 0.12345, 10, {"bins": 15}, Interval(0.1, 0.2, 0.95, "percentile")),
-        ["Estimate", VISIBLE, "0.12345", "0.10000 to 0.20000"],
+        ["Estimate", VISIBLE, "0.12345", "0.10000 to 0.20001"],
     ),
     "bound": (
         Bound(HOSTILE, 0.08121, "upper", 0.05, 1000, (HOSTILE,), {"chance <of the draw>": 0.040001}),

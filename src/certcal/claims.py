@@ -259,6 +259,16 @@ class Interval(PlainValues):
         """Whether it comes from resamples."""
         return self.method == "percentile"
 
+    def ends(self, digits: int = 4) -> tuple[str, str]:
+        """Both ends as text, rounded outward.
+
+        Parameters
+        ----------
+        digits
+            Decimals.
+        """
+        return round_outward(self.lower, "lower", digits), round_outward(self.upper, "upper", digits)
+
     def excludes(self, value: float) -> bool:
         """Whether it does not contain a value, as a bootstrap interval of a biased estimate may not."""
         return value < self.lower or value > self.upper
@@ -297,7 +307,7 @@ class Estimate(PlainValues, NotebookCard, kind="estimate", more="sentence"):
         if self.interval is not None:
             spread = self.interval
             kind = f"{spread.method} bootstrap interval" if spread.resampled else "interval"
-            lower, upper = (minus(f"{end:.5f}") for end in (spread.lower, spread.upper))
+            lower, upper = map(minus, spread.ends(5))
             text += f", {percent_text(spread.level)} {kind} {lower} to {upper}"
             remarks = ["resampling variability"] if spread.resampled else []
             remarks += ["it excludes the estimate"] if spread.excludes(self.value) else []

@@ -101,6 +101,7 @@ def test_groups_are_compared_beside_the_whole():
     assert [each["group"] for each in json.loads(found.to_json())["groups"]] == ["east", "west"]
     assert [each.group for each in found.verdict("every difference ece <= 1").judgements] == ["east", "west"]
     assert "Differences per group" in str(found)
+    assert "Intervals hold one by one, not for all groups together." in str(found)
 
 
 def test_requirements_are_about_the_difference_the_new_and_the_old():

@@ -15,7 +15,7 @@ from certcal._base.json import PlainValues
 from certcal._base.rounding import percent_text
 from certcal._base.threads import map_blocks
 from certcal.bounds._shared import NEAREST, check_pairs, check_scale, check_seed, log_odds, places, sort_pairs
-from certcal.claims import short_text
+from certcal.claims import round_outward, short_text
 
 Floats = NDArray[np.float64]
 
@@ -165,10 +165,11 @@ class BandwidthChoice(PlainValues, kind="bandwidth", more="sentence"):
     def sentence(self) -> str:
         """What was found."""
         where = " on the logit scale" if self.scale == "logit" else ""
+        low, high = round_outward(self.fall_lower, "lower", 5), round_outward(self.fall_upper, "upper", 5)
         return (
             f"perturbing with bandwidth {self.bandwidth:.4g}{where} lowers AUROC from {self.auroc:.5f} to "
             f"{self.perturbed_auroc:.5f} on these {self.n} samples, {percent_text(self.level)} interval of the fall "
-            f"{self.fall_lower:.5f} to {self.fall_upper:.5f} (asymptotic); an estimate, not a guarantee."
+            f"{low} to {high} (asymptotic); an estimate, not a guarantee."
         )
 
 

@@ -119,7 +119,7 @@ class Measurements(Named, PlainValues, NotebookCard, keys="n kind rows"):
         lines = [f"Measurements(n={self.n}, kind={self.kind!r})"]
         for row in self.rows:
             bins = row.settings.get("bins", "")
-            spread = "" if row.interval is None else f"  [{row.interval.lower:.5f}, {row.interval.upper:.5f}]"
+            spread = "" if row.interval is None else f"  [{', '.join(row.interval.ends(5))}]"
             lines.append(f"  {row.name:<28} {bins!s:>5}  {row.value:.5f}{spread}")
         return "\n".join(lines)
 
@@ -134,7 +134,7 @@ class Measurements(Named, PlainValues, NotebookCard, keys="n kind rows"):
                 row.name,
                 str(row.settings.get("bins", "")),
                 f"{row.value:.5f}",
-                f"{row.interval.lower:.5f} to {row.interval.upper:.5f}" if row.interval is not None else "",
+                " to ".join(row.interval.ends(5)) if row.interval is not None else "",
             )[: len(header)]
             for row in self.rows
         ]

@@ -117,7 +117,7 @@ class Change(PlainValues, keys="name old new difference interval verdict?"):
         said = f"{self.name} was {old} and is {new}"
         said += "" if math.isnan(self.difference) else f", a difference of {difference}"
         spread, verdict = self.interval, "" if self.verdict is None else f": {self.verdict}"
-        within = "" if spread is None else f" ({spread.lower:.4f} to {spread.upper:.4f}, {percent_text(spread.level)})"
+        within = "" if spread is None else f" ({' to '.join(spread.ends())}, {percent_text(spread.level)})"
         return f"{said}{within}{verdict}."
 
     @property

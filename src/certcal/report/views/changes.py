@@ -167,7 +167,8 @@ def groups_table(found: ChangeComparison) -> Table:
         cells: dict[Any, Cell] = {name: signed_difference(row) for name, row in by_name.items()}
         cells |= {("interval", name): interval_of_change(row) for name, row in by_name.items()}
         lines.append((group, members[0].new.n if members else 0, cells))
-    return per_group(getattr(found.new, "by", None), columns, lines, "Differences per group: new minus old")
+    caption, note = "Differences per group: new minus old", "Intervals hold one by one, not for all groups together."
+    return per_group(getattr(found.new, "by", None), columns, lines, caption, note)
 
 
 def diagrams(found: ChangeComparison, names: tuple[str, str]) -> Figures:
