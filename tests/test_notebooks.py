@@ -9,7 +9,6 @@ import pytest
 
 import certcal
 from certcal import metrics
-from certcal.calibrators import CertifiedSamples
 from certcal.claims import Bound, Certificate, Estimate, Interval, Ledger
 from certcal.metrics import reliability
 from certcal.smoothing import Counts, Run, certificates
@@ -39,8 +38,6 @@ def run(name: str) -> Run:
     )
     return Run(Path("runs") / "a", manifest)
 
-
-INTERVALS = CertifiedSamples.from_intervals([0.1, 0.5] * 50, [0.4, 0.9] * 50, [0, 1] * 50, [0.2, 0.7] * 50, radii=[0.5])
 
 RESULTS: dict[str, tuple[Any, list[str]]] = {
     "estimate": (

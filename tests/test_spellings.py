@@ -29,7 +29,6 @@ C = np.array([RNG.choice(3, p=row) for row in K])
 L = np.log(K)
 CAT = np.array(["cat", "dog", "owl"])[C]
 SPAM = np.where(Y == 1, "spam", "ham")
-BOTH = np.column_stack([1 - P, P])
 CLF = LogisticRegression().fit(X, Y)
 FRAME = pd.DataFrame({"y": Y, "p": P})
 LAZY = pl.LazyFrame({"y": Y, "p": P})

@@ -23,6 +23,11 @@ class Ran:
     err: str
 
 
+def flat(text: str) -> str:
+    """What was printed, without its line breaks."""
+    return " ".join(text.split())
+
+
 def with_defaults(given: Sequence[object], defaults: Sequence[object]) -> tuple[object, ...]:
     """Words of a command line, and those options with a value that are not among them: none may be given twice."""
     pairs = zip(defaults[::2], defaults[1::2], strict=True)

@@ -13,11 +13,8 @@ from certcal import bounds
 from certcal.claims import round_outward
 from certcal.data import load_table
 from certcal.report.numbers import minus
+from tests.cli.conftest import flat
 from tests.report.parsed import assert_sound
-
-
-def flat(text):
-    return " ".join(text.split())
 
 
 def pair(path):

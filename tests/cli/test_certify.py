@@ -14,6 +14,7 @@ from certcal.lab import baselines
 from certcal.lab.baselines import _compare
 from certcal.report.numbers import minus
 from certcal.worst_case import calibration_error, certify
+from tests.cli.conftest import flat
 
 RNG = np.random.default_rng(9)
 N = 80
@@ -47,10 +48,6 @@ def intervals(tmp_path):
     lines = [row.split(",", 1)[1] for row in (HEADER.strip(), *rows(0.125))]
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def flat(text):
-    return " ".join(text.split())
 
 
 def expected(path, index=0, **options):

@@ -9,6 +9,7 @@ import pytest
 
 from certcal.data import read_intervals
 from certcal.smoothing import CONFIDENCES, certificates, open_run, pooled_claim
+from tests.cli.conftest import flat
 from tests.smoothing.drawing import X, draw, model
 
 N = 24
@@ -31,10 +32,6 @@ def unfinished(tmp_path):
         (made.path / unit.name).unlink()
     (made.path / late[-1].name).write_bytes(b"nonsense")
     return made.path
-
-
-def flat(text):
-    return " ".join(text.split())
 
 
 def test_each_radius_has_a_line_with_what_the_library_certifies(certcal_command, run):

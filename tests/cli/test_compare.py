@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from certcal.lab.logs import compare, read_log
 from certcal.models import wrap
 from certcal.smoothing import sample
 from certcal.smoothing.robustness import VoteRecord, vote_radii
+from tests.cli.conftest import flat
 
 N = 1000
 
@@ -32,17 +32,6 @@ def logs(tmp_path):
     rng = np.random.default_rng(3)
     votes = [np.append(rng.integers(low, N + 1, 98), [N, N - 1]) for low in (700, 300)]
     return write(tmp_path / "small.tsv", votes[0], 0.25), write(tmp_path / "large.tsv", votes[1], 1.0)
-
-
-SETTING = ("--sigma", 0.25, "--sigma", 1, "-n", N)
-
-
-def flat(text):
-    return " ".join(text.split())
-
-
-def expected(logs, **options):
-    return compare([read_log(path, sigma=s, n=N) for path, s in zip(logs, (0.25, 1.0), strict=True)], **options)
 
 
 def test_standard_input_is_compared_with_something_else_only(certcal_command):

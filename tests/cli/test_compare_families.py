@@ -12,6 +12,7 @@ from certcal.lab.logs import compare, read_log
 from certcal.models import wrap
 from certcal.smoothing import certificates, open_run, sample
 from certcal.smoothing.robustness import vote_radii
+from tests.cli.conftest import flat
 
 N = 1000
 
@@ -59,17 +60,6 @@ def logs(tmp_path):
     rng = np.random.default_rng(3)
     votes = [np.append(rng.integers(low, N + 1, 58), [N, N - 1]) for low in (930, 300)]
     return write_log(tmp_path / "a.tsv", votes[0], 0.5), write_log(tmp_path / "b.tsv", votes[1], 0.5)
-
-
-def flat(text):
-    return " ".join(text.split())
-
-
-def expected(folder, **options):
-    families = {
-        name: [open_run(folder / f"{name}-{sigma}").counts() for sigma in (0.25, 0.5)] for name in ("mild", "steep")
-    }
-    return compare(families, **options)
 
 
 def test_logs_make_families_too_and_have_no_calibration(certcal_command, logs):

@@ -23,6 +23,7 @@ from certcal.claims import ORDER
 from certcal.data import load_table, open_table, read_intervals, read_predictions
 from certcal.smoothing import open_run
 from certcal.verbs.recalibrate import has_figure
+from tests.cli.conftest import flat
 from tests.smoothing.drawing import X, Y, draw, model
 
 RNG = np.random.default_rng(17)
@@ -63,10 +64,6 @@ def folder(tmp_path_factory):
 def run(tmp_path_factory):
     labels = np.where(np.arange(24) % 6 == 0, 0, np.argmax(np.asarray(model()(X)), axis=1))
     return draw(tmp_path_factory.mktemp("recalibrate") / "run", labels=labels, n=2000, unit=20_000).path
-
-
-def flat(text):
-    return " ".join(text.split())
 
 
 def lines_of(document):

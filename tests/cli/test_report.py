@@ -15,6 +15,7 @@ from certcal._base.files import size_and_digest
 from certcal.bounds import bounded_variation
 from certcal.data import load_table
 from certcal.smoothing import open_run, pooled_claim
+from tests.cli.conftest import flat
 from tests.smoothing.drawing import X, draw, model
 
 N = 24
@@ -41,10 +42,6 @@ def intervals(tmp_path):
     path = tmp_path / "intervals.csv"
     path.write_text("lower,upper,correct\n" + "".join(f"0.{i}1,0.{i}9,{i % 2}\n" for i in range(1, 10)))
     return path
-
-
-def flat(text):
-    return " ".join(text.split())
 
 
 def numbers(page):

@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from certcal.lab.study import StudyTable
+from tests.cli.conftest import flat
 
 MODELS = 40
 FAST = ("--resamples", 20)
@@ -40,10 +41,6 @@ def study(tmp_path_factory):
     path = tmp_path_factory.mktemp("study") / "study.parquet"
     table().write(path)
     return path
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_options_reach_the_review(certcal_command, study):

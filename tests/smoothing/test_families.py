@@ -40,7 +40,6 @@ def closure(edges):
 several_votes = st.integers(1, 5).flatmap(
     lambda n: st.lists(st.lists(st.integers(N // 2 - 3, N), min_size=n, max_size=n), min_size=2, max_size=6)
 )
-three_votes = st.lists(st.integers(15, N), min_size=3, max_size=3)
 
 
 def graph(votes):
