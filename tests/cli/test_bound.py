@@ -234,7 +234,7 @@ def test_groups_of_predictions_are_given_per_sample(scores):
     for by, message in ((sites[1:], "entries for"), ("site", "predictions have no columns")):
         with pytest.raises(certcal.InputError, match=message):
             certcal.bound(predictions, by=by)
-    with pytest.raises(certcal.InputError, match="groups of a table are columns; give their names"):
+    with pytest.raises(certcal.InputError, match=r"groups of a table are columns of it, .* give the column's name"):
         certcal.bound(scores, by=sites)
 
 
