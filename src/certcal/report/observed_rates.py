@@ -134,13 +134,13 @@ def rates_table(found: Diagnosis, task: str) -> Table:
     ]
     rows: list[list[Cell]] = []
     for place, each in enumerate(groups):
-        low, high = (f"{100 * edge:.{finer}f}%" for edge in (each.start, each.end))
+        low, high = (f"{100 * edge:.{finer}f}" for edge in (each.start, each.end))
         told = [f"{100 * value:.{digits}f}%" for value in (each.predicted, each.observed)]
-        name = f"below {high}" if place == 0 else f"above {low}" if place == len(groups) - 1 else f"{low} – {high}"
-        name = low if each.start == each.end else told[0] if each.predicted in (0, 1) else name
+        name = f"below {high}%" if place == 0 else f"above {low}%" if place == len(groups) - 1 else f"{low} – {high}%"
+        name = f"{low}%" if each.start == each.end else told[0] if each.predicted in (0, 1) else name
         told.append(_ratio(each.ratio) if binary else f"{100 * each.gap:+.{digits}f}".replace("-", "−"))
         band = (round_outward(100 * end, side, digits) for end, side in ((each.lower, "lower"), (each.upper, "upper")))
-        cells: list[Cell] = [*told, " – ".join(f"{end}%" for end in band)]
+        cells: list[Cell] = [*told, f"{' – '.join(band)}%"]
         cells += [_SIDES[each.direction]] if _wrong(found) else []
         head: Cell = name if len(groups) > 1 else "all"
         if each.direction:
