@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from certcal import InputError, Predictions, binning, bounds, measure, metrics, worst_case
 from certcal._base import checks
-from certcal.calibrators import CertifiedSamples, HistogramBinning
+from certcal.calibrators import CertifiedSamples, HistogramBinning, fit_temperature
 from certcal.lab import baselines
 from certcal.metrics import StreamingCalibration, bootstrap
+from tests.calibrators.test_outcomes import MAPS
 
 NAN, INF = math.nan, math.inf
 
@@ -44,6 +45,13 @@ def with_interval(metric):
 
 def binned(confidence, correct, sample_weight=None):
     return binning.bin_table(confidence, correct, [0, 1], sample_weight=sample_weight)
+
+
+def fitted(calibrator):
+    def fit(confidence, correct, sample_weight=None):
+        return calibrator.unfitted().fit(confidence, correct, sample_weight)
+
+    return fit
 
 
 def predicted(confidence, correct, sample_weight=None):
@@ -81,6 +89,7 @@ OF_CONFIDENCE = [
     streamed,
     binned,
     predicted,
+    *map(fitted, MAPS),
 ]
 WITHOUT_WEIGHTS = [bounds.ks, bounds.kuiper, bounds.ks_lower, bounds.kuiper_lower, bounds.every_bound]
 OF_ROWS = [
@@ -356,6 +365,8 @@ def test_bad_logits_are_refused(given, message):
         metrics.nll(given, [0, 1], from_logits=True)
     with pytest.raises(InputError, match=message):
         Predictions.from_logits(given, [0, 1])
+    with pytest.raises(InputError, match=message):
+        fit_temperature(given, [0, 1])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -148,24 +148,6 @@ def test_a_map_that_is_not_fitted_says_so(one):
 
 
 @every_map
-@pytest.mark.parametrize(
-    ("z", "c", "w", "sentence"),
-    [
-        ([0.5, np.nan], [0, 1], None, r"confidence\[1\] is nan"),
-        ([0.5, 1.5], [0, 1], None, r"confidence\[1\] is 1.5, outside"),
-        ([0.5, 0.6], [0, 2], None, r"correct\[1\] is 2, neither 0 nor 1"),
-        ([0.5, 0.6], [0], None, "lengths differ"),
-        ([], [], None, "confidence is empty"),
-        ([0.5, 0.6], [0, 1], [1, -1], r"sample_weight\[1\] is -1"),
-        ([0.5, 0.6], [0, 1], [0, 0], "sample_weight is zero for every sample"),
-    ],
-)
-def test_bad_samples_are_refused_with_a_sentence(one, z, c, w, sentence):
-    with pytest.raises(InputError, match=sentence):
-        one.unfitted().fit(z, c, w)
-
-
-@every_map
 def test_bad_intervals_are_refused_with_a_sentence(one):
     fitted = one.unfitted().fit(*drawn(9))
     with pytest.raises(InputError, match=r"lower\[1\] is above upper\[1\]; are the two swapped\?"):

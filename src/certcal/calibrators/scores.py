@@ -183,7 +183,8 @@ def class_codes(labels: Any, count: int) -> tuple[NDArray[np.int64], NDArray[Any
             f"labels are {known.size} different texts, and scores have {count} columns; give samples of every class, "
             "whose columns are in the order of the sorted texts, or number the classes from 0"
         )
-    others = outside and known.size == count and not np.array_equal(known, numbered + 1) and not np.any(known % 1)
+    whole = outside and known.size == count and bool(np.isfinite(known).all()) and not np.any(known % 1)
+    others = whole and not np.array_equal(known, numbered + 1)
     if not texts and not others:
         return check_labels(labels, count), numbered
     return np.searchsorted(known, array.reshape(-1)).astype(np.int64), known
