@@ -13,6 +13,7 @@ from hypothesis import given
 
 from certcal import Predictions, measure, metrics
 from certcal.binning import bin_table, equal_width_edges
+from certcal.metrics.differences import metric_change
 from tests import naive
 
 # Metrics of confidences that are never undefined or negative.
@@ -148,6 +149,36 @@ def test_every_metric_of_anything_valid_is_a_number_without_a_warning(pair):
             assert not math.isnan(value)
             assert value >= 0
             assert isinstance(value, float)
+
+
+@pytest.mark.parametrize("weight", [None, [0.7, 1e9, 0.0]])
+@pytest.mark.parametrize("outcome", [(0, 0, 0), (1, 0, 1), (1, 1, 1)])
+@pytest.mark.parametrize(
+    "scores", [[1e-300] * 3, [1.0, 1e-300, 0.5], [5e-324, 1e-160, 1 - 2**-53], [1e-12, 0.0, 1.0], [0.0, 5e-324, 0.0]]
+)
+def test_every_metric_of_scores_next_to_0_and_1_has_an_interval_that_contains_it(scores, outcome, weight):
+    for n in (1, 3):
+        samples = Predictions.from_scores(scores[:n], outcome[:n], None if weight is None else weight[:n])
+        for row in metrics.measure(samples, metrics="all", bootstrap=20).rows:
+            spread = row.interval
+            if spread is not None and not math.isnan(row.value):
+                assert spread.lower <= row.value <= spread.upper, row
+
+
+@pytest.mark.filterwarnings("error")
+def test_samples_without_weight_do_not_decide_how_a_change_is_judged():
+    y, weight = np.array([0, 1] * 40), np.ones(80)
+    old, new = (np.where(y, high, 1 - high) for high in (0.6, 0.8))
+    old[0] = new[0] = 1.0  # an infinite loss
+    weight[0] = 0
+    sides = [Predictions.from_scores(z, y, weight) for z in (old, new)]
+    few = [Predictions.from_scores(z[1:], y[1:], weight[1:]) for z in (old, new)]
+    for paired in (True, False):
+        found = metric_change("nll", *sides, paired=paired)[2]
+        assert found.method == ("paired mean" if paired else "unpaired mean")
+        assert (found.lower, found.upper) == pytest.approx(
+            (lambda one: (one.lower, one.upper))(metric_change("nll", *few, paired=paired)[2])
+        )
 
 
 ROUNDED = {"smooth_ece", "kde_ece", "mmce", "ks_error", "kuiper_error", "auroc"}

@@ -78,6 +78,13 @@ def test_confidences_have_gaps_in_points_and_pieces_have_their_bins():
     assert table.texts()[-1][3] == f"−{100 * -made.diagnosis.groups[-1].gap:.1f}"
 
 
+@pytest.mark.parametrize("values", [[5e-324], [1 - 2**-53], [5e-324, 0.5, 1 - 2**-53]])
+def test_a_logit_axis_of_scores_next_to_0_and_1_has_places_for_all(values):
+    axis = logit_axis(values, "x")
+    assert all(0 <= axis.at(value) <= 1 for value in (0.0, *values, 1.0))
+    assert 0 < axis.low < axis.high < 1
+
+
 def test_a_logit_axis_names_shares_inside_it_that_do_not_touch():
     axis = logit_axis([1e-5, 0.3, 0.999], "x")
     places = [axis.at(share) for share, _ in axis.ticks]

@@ -8,6 +8,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from certcal._base.checks import choice
 
 SIDES = ("upper", "lower")
+# A p-value below the least number is not 0.
+LEAST_P = 2.0**-1022
 
 
 def round_outward(value: float, side: str, digits: int = 4) -> str:

@@ -396,8 +396,8 @@ class BinNoise:
         variance = more + float(self.noise[~half].sum()) + _HALF[1] * float(free.sum())
         if variance <= 0:
             return self.expected
-        skew = _HALF[2] * float((free**1.5).sum()) / variance**1.5
-        peak = _HALF[3] * float((free**2).sum()) / variance**2
+        skew = _HALF[2] * float(((free / variance) ** 1.5).sum())
+        peak = _HALF[3] * float(((free / variance) ** 2).sum())
         moved = q + (q**2 - 1) * skew / 6 + (q**3 - 3 * q) * peak / 24 - (2 * q**3 - 5 * q) * skew**2 / 36
         return self.expected + math.sqrt(variance) * moved
 
@@ -485,7 +485,7 @@ def squares_ends(
     spread = max(0.0, float((share * gap**4).sum()) - value**2) * crowding
     square = 2 * float((share**2 * high**2).sum())
     total = 4 * float((share**2 * gap**2 * high).sum()) + spread + square
-    skew = 8 * float((share**3 * high**3).sum()) / total**1.5 if total > 0 else 0.0
+    skew = 8 * float(((share * high / math.sqrt(total)) ** 3).sum()) if total > 0 else 0.0
     below = float((share * high).sum()) + math.sqrt(total) * (q + max(q * q - 1, 0.0) * skew / 6)
     base = max(0.0, value - float((share * low).sum()))
     widest = float(np.max(each)) * crowding

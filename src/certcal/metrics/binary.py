@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import confidences, correctness, flag, same_length, weights
+from certcal._base.rounding import LEAST_P
 from certcal._base.threads import map_blocks
 from certcal.metrics._intervals import Ends, Evidence, IntervalRule, part_rule, quantile, score_ends, share_ends
 from certcal.metrics.scores import weighted_mean
@@ -30,6 +31,7 @@ _MOST_STEPS = 200
 _CLOSE = 1e-15
 # The longest step in log-odds, at any score, beyond those reached: curvature may vanish where scores are extreme.
 _LONGEST = 16.0
+_MOST_POWER = 709.0  # of e, beyond which there is no number
 
 
 def binary_pair(
@@ -316,7 +318,8 @@ def ratio_ends(evidence: Evidence, tail: float) -> Ends:
     product = others * odds
     if product > 0:
         below = product * math.exp(-math.hypot(_log_ratio(others, low_others), _log_ratio(odds, few)))
-        above = product * math.exp(math.hypot(_log_ratio(high_others, others), _log_ratio(many, odds)))
+        power = math.log(product) + math.hypot(_log_ratio(high_others, others), _log_ratio(many, odds))
+        above = math.exp(power) if power < _MOST_POWER else math.inf
     else:
         below, above = 0.0, high_others * (odds or many)
     inverse, scale = events + product, 1.0
@@ -385,7 +388,9 @@ def spiegelhalter_p(scores: Any, outcomes: Any, *, sample_weight: Any = None) ->
 
 def spiegelhalter_p_of(s: NDArray[Any], y: NDArray[np.uint8], w: Floats | None) -> float:
     """:func:`spiegelhalter_p` of checked arrays."""
-    return math.erfc(abs(spiegelhalter_z_of(s, y, w)) / math.sqrt(2))
+    z = spiegelhalter_z_of(s, y, w)
+    found = math.erfc(abs(z) / math.sqrt(2))
+    return max(found, LEAST_P) if math.isfinite(z) else found
 
 
 # ----------------------------------------------------------------------------------------------------------- intervals

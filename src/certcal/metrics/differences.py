@@ -83,6 +83,7 @@ def difference_interval(
     paired
         Whether both are answers for the same samples, in the same order.
     """
+    before, after = _weighing(before), _weighing(after)
     entry = entry_named(new.name, after.task)
     first, second = contributions(entry, before), contributions(entry, after)
     if entry is None or (paired and not _same_weights(before, after)):
@@ -295,7 +296,7 @@ def _norm_quantile(covariance: Floats, free: NDArray[np.bool_], q: float) -> flo
     shared = covariance[np.ix_(~free, free)].sum(axis=0)
     slope = np.divide(shared, spread**2, out=np.zeros_like(spread), where=spread > 0)
     mean = math.sqrt(2 / math.pi)
-    skew = mean * float((spread**3 * (3 * slope**2 + 4 / math.pi - 1)).sum()) / variance**1.5
+    skew = mean * float(((spread / math.sqrt(variance)) ** 3 * (3 * slope**2 + 4 / math.pi - 1)).sum())
     moved = q + (q**2 - 1) * skew / 6 - (2 * q**3 - 5 * q) * skew**2 / 36
     return mean * float(spread.sum()) + moved * math.sqrt(variance)
 
@@ -333,6 +334,12 @@ def _placements(z: NDArray[Any], c: NDArray[Any], w: Floats | None) -> Floats | 
     area = float(np.dot(ones, below)) / float(ones.sum())
     influence = c * (below[place] - area) / share + (1 - c) * (above[place] - area) / (1 - share)
     return np.asarray(area + influence, np.float64)
+
+
+def _weighing(predictions: Predictions) -> Predictions:
+    """Those that have weight: the losses of others may be infinite."""
+    w = predictions.sample_weight
+    return predictions if w is None or w.all() or not w.any() else predictions.select(np.flatnonzero(w))
 
 
 def _same_weights(before: Predictions, after: Predictions) -> bool:

@@ -52,6 +52,8 @@ _PLACES = 800
 # Shares that a logit axis may name.
 _NEAR_0 = [factor * 10.0**-power for power in range(6, 1, -1) for factor in (1, 2, 5)]
 _LOGIT_TICKS = (*_NEAR_0, 0.1, 0.2, 0.5, 0.8, 0.9, *(1 - share for share in reversed(_NEAR_0)))
+# Log-odds beyond which a share is not told from 0 or 1.
+_FARTHEST = 30.0
 # Width of an arrow's lane beside the boxes of a graph, in boxes.
 LANE = 0.3
 
@@ -109,7 +111,7 @@ def logit_axis(values: Iterable[float], label: str) -> Axis:
     ['1%', '2%', '5%', '10%', '20%', '50%', '80%']
     """
     inside = [value for value in values if 0 < value < 1] or [0.5]
-    low, high = (log_odds(end) for end in (min(inside), max(inside)))
+    low, high = (min(max(log_odds(end), -_FARTHEST), _FARTHEST) for end in (min(inside), max(inside)))
     room = max(0.3, 0.06 * (high - low))
     low, high = low - room, high + room
     kept: list[float] = []

@@ -20,6 +20,7 @@ from statistics import NormalDist
 from typing import Any, SupportsIndex, TypeVar, overload
 
 from certcal._base.checks import InputError
+from certcal._base.rounding import LEAST_P
 from certcal._base.text import did_you_mean
 from certcal._base.told import table_of
 from certcal.binning import BinTable
@@ -61,7 +62,6 @@ class ByName(tuple[Member, ...]):
         return table_of(self) if self else "no groups"
 
 
-LEAST_P = 2.0**-1022  # a tail below the least number is not 0
 _OF_SCORES = ("events", "expected", "ratio", "ratio_interval")
 
 
