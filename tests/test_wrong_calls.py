@@ -61,8 +61,6 @@ CALLS: tuple[tuple[Any, dict[str, Any], str], ...] = (
     (metrics.measure_stream, {"chunks": lambda: [PAIRS]}, "bins closed chunks intervals level"),
     (metrics.survey_stream, {"chunks": lambda: [PAIRS]}, "chunks intervals memory"),
     (metrics.bootstrap, {"metric": metrics.ece}, "level replicates seed"),
-    (metrics.metric_name, {}, "name"),
-    (metrics.plain_metric, {}, "name"),
     (bounds.binned, PAIR, "confidence correct bins delta edges closed largest_weight"),
     (bounds.smooth, SCORES | {"bandwidth": 0.1}, "bandwidth delta form folds seed perturb scale"),
     (bounds.every_bound, PAIR, "confidence correct delta joint"),
@@ -87,7 +85,6 @@ CALLS: tuple[tuple[Any, dict[str, Any], str], ...] = (
     (smoothing.usable_counts, {}, "run"),
     (smoothing.open_run, {}, "path"),
     (robustness.best_accuracy, {}, "curves"),
-    (logs.check_same_samples, {}, "records"),
     (logs.compare, {"sources": [RECORD]}, "sources alpha samples names"),
     (logs.dominance, {"first": PA, "second": PA}, "first second n"),
     (robustness.smallest_votes, {"p": 0.5, "n": 10, "alpha": 0.01}, "p n alpha"),
@@ -138,7 +135,6 @@ def test_shapes_that_do_not_fit_together_are_named() -> None:
 def test_an_array_where_a_text_is_expected_is_named() -> None:
     for call, name in (
         (lambda: certcal.measure(PAIRS, source=SCORE), "source"),  # pyright: ignore[reportArgumentType]
-        (lambda: metrics.row_names(SCORE), "task"),  # pyright: ignore[reportArgumentType]
         (lambda: study.overview(TABLE, notes=5), "notes"),  # pyright: ignore[reportArgumentType]
     ):
         with pytest.raises(InputError, match=f"^{name} is .*; pass a"):

@@ -11,8 +11,18 @@ import certcal
 from certcal import InputError, Predictions, metrics
 from certcal.cli import cli
 from certcal.cli.options import complete_metrics
-from certcal.metrics import METRICS, NAMES, SECTIONS, MetricEntry, measure_stream
-from certcal.metrics.registry import TASK_KINDS, USUAL, OfBins, OfSamples, entry_named, entry_of, row_names
+from certcal.metrics import METRICS, MetricEntry, measure_stream
+from certcal.metrics.registry import (
+    NAMES,
+    SECTIONS,
+    TASK_KINDS,
+    USUAL,
+    OfBins,
+    OfSamples,
+    entry_named,
+    entry_of,
+    row_names,
+)
 from certcal.report.names import headlines
 
 RNG = np.random.default_rng(0)

@@ -165,8 +165,6 @@ def test_what_is_said_wrongly_is_refused(write):
         read_calibration_table(write(HEAD, *PERCENT), scale="share")
     with pytest.raises(InputError, match=r"accuracies are up to 0.939, which are hardly per cent"):
         read_calibration_table(write(HEAD, *SHARES), scale="percent")
-    with pytest.raises(InputError, match="scale is 'percentage'; use 'share' or 'percent'"):
-        read_calibration_table(write(HEAD, *SHARES), scale="percentage")
 
 
 def test_scores_that_are_no_shares_are_scaled_only_beyond_their_range(write):

@@ -105,7 +105,7 @@ class Output:
 
     def with_required(self, metrics: Iterable[Any]) -> tuple[Any, ...]:
         """Metrics that were asked for, or the default, and those that requirements are about."""
-        from certcal.metrics import DEFAULT, metric_name, row_names
+        from certcal.metrics.registry import DEFAULT, metric_name, row_names
         from certcal.report.names import vocabulary
 
         asked = (_OF_CHANGES.sub("", each.name) for each in self.require)

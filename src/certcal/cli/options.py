@@ -86,9 +86,10 @@ def complete_metrics(ctx: click.Context, param: click.Parameter, incomplete: str
     >>> complete_metrics(click.Context(click.Command("measure")), click.Option(["--metric"]), "smooth")
     ['smooth_ece']
     """
-    from certcal.metrics import ALL, plain_metric, row_names
+    from certcal._base.text import plain_name
+    from certcal.metrics.registry import ALL, row_names
 
-    return [name for name in (*row_names(), ALL) if name.startswith(plain_metric(incomplete))]
+    return [name for name in (*row_names(), ALL) if name.startswith(plain_name(incomplete))]
 
 
 def option(section: str, *names: str, **settings: Any) -> Callable[[Decorated], Decorated]:

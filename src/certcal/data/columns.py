@@ -101,23 +101,9 @@ def intervals_as_parquet(columns: Mapping[str, NDArray[Any]], origin: IntervalOr
 
 
 def columns_as_bytes(columns: Mapping[str, Any], ending: str, metadata: Mapping[str, str] | None = None) -> bytes:
-    r"""The content of a Parquet or CSV file.
+    """The content of a Parquet or CSV file of columns of equal length: numbers, texts, matrices, or columns of pyarrow.
 
     In CSV, texts that a spreadsheet would run or that control a terminal are made plain; Parquet keeps them.
-
-    Parameters
-    ----------
-    columns
-        Equally long, by name: numbers, texts, or a column of pyarrow. A matrix becomes a column of lists, in Parquet.
-    ending
-        ".parquet" or ".csv".
-    metadata
-        Texts that a Parquet file keeps; a CSV file cannot.
-
-    Examples
-    --------
-    >>> columns_as_bytes({"sample": ["a", "b"], "confidence": np.array([0.1, 1 / 3])}, ".csv").decode()
-    '"sample","confidence"\n"a",0.1\n"b",0.3333333333333333\n'
     """
     from certcal.data.arrow import pa
 
@@ -137,22 +123,16 @@ def columns_as_bytes(columns: Mapping[str, Any], ending: str, metadata: Mapping[
 
 
 def columns_as_table(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> Any:
-    """The same as a pyarrow Table."""
-    from certcal.data.arrow import pa
-
-    table = pa.table(
-        {
-            name: values if isinstance(values, pa.ChunkedArray) else _arrow_column(values)
-            for name, values in columns.items()
-        }
-    )
-    return table.replace_schema_metadata(dict(metadata)) if metadata else table
-
-
-def _arrow_column(values: NDArray[Any] | Sequence[str]) -> Any:
+    """A pyarrow Table of columns."""
     from certcal.data.arrow import from_numpy, pa
 
-    return from_numpy(np.ascontiguousarray(values)) if isinstance(values, np.ndarray) else pa.array(list(values))
+    def column(values: NDArray[Any] | Sequence[str]) -> Any:
+        if isinstance(values, pa.ChunkedArray):
+            return values
+        return from_numpy(np.ascontiguousarray(values)) if isinstance(values, np.ndarray) else pa.array(list(values))
+
+    table = pa.table({name: column(values) for name, values in columns.items()})
+    return table.replace_schema_metadata(dict(metadata)) if metadata else table
 
 
 def _csv_column(column: Any) -> Any:
@@ -176,29 +156,9 @@ def _csv_heading(name: str) -> str:
 def other_columns(
     path: str | os.PathLike[str], used: Sequence[str], rows: NDArray[np.int64]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Some rows of the columns (pyarrow) that a table has beside those in use, to be written again.
+    """Some rows of the columns (pyarrow) that a table has beside those in use, and the names of those that are lost.
 
-    Parameters
-    ----------
-    path
-        The file, or anything else that :func:`open_table` takes.
-    used
-        Names of the columns that are not asked for.
-    rows
-        Positions of the rows.
-
-    Returns
-    -------
-    tuple
-        Columns by name, and the names of those that cannot be kept: lists, what Arrow cannot hold, and names that stand
-        there twice.
-
-    Examples
-    --------
-    >>> table = {"p": [0.5, 0.25], "site": ["a", "b"], "pixels": [[1], [2]]}
-    >>> kept, lost = other_columns(table, ["p"], np.array([1]))
-    >>> kept["site"].to_pylist(), lost
-    (['b'], ('pixels',))
+    Lost are lists, what Arrow cannot hold, and names that stand there twice.
     """
     table = open_table(path)
     others = {each.name: each.kind for each in table.columns if each.name not in used}
@@ -230,22 +190,7 @@ def _as_numbers(column: Any) -> Any:
 
 
 def sample_keys(source: Any, column: str, *, required: bool = True) -> list[str] | None:
-    """What a column says for each row about which sample it is: each value once.
-
-    Parameters
-    ----------
-    source
-        The file, or anything else that :func:`open_table` takes.
-    column
-        Its name.
-    required
-        Refuse values that are missing or stand twice, instead of returning None.
-
-    Examples
-    --------
-    >>> sample_keys({"id": [7, 8.0, "9"], "score": [0.1, 0.2, 0.3]}, "id")
-    ['7', '8', '9']
-    """
+    """Which sample each row is of, as a column says, each value once; None where it does not, unless it is required."""
     from certcal.data.values import Batch, Codes
 
     table = open_table(source)

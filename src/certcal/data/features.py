@@ -121,13 +121,7 @@ def read_features(source: Any, *, label: str | None = None, beside: Sequence[str
 
 
 def is_table(source: Any) -> bool:
-    """Whether features have columns with names: in a file that is no archive of arrays, or in memory.
-
-    Examples
-    --------
-    >>> is_table({"age": [31.0], "label": [0]}), is_table("digits"), is_table((np.zeros((2, 2)), [0, 1]))
-    (True, False, False)
-    """
+    """Whether features have columns with names: in a file that is no archive of arrays, or in memory."""
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str", source))
         return path.is_file() and path.suffix.lower() != ".npz"

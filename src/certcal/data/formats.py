@@ -60,14 +60,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class Chunks:
-    """Record batches of a table, from the beginning every time it is iterated.
-
-    Examples
-    --------
-    >>> twice = Chunks(lambda: iter([1, 2]))
-    >>> list(twice), list(twice)
-    ([1, 2], [1, 2])
-    """
+    """Record batches of a table, from the beginning every time it is iterated."""
 
     start: Callable[[], Iterator[Any]]
 
@@ -188,14 +181,7 @@ def check_column_count(path: Path, count: int) -> None:
 
 
 def physical_memory() -> int | None:
-    """Bytes of memory this machine has, or None where the system does not say.
-
-    Examples
-    --------
-    >>> memory = physical_memory()
-    >>> memory is None or memory > 0
-    True
-    """
+    """Bytes of memory this machine has, or None where the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -436,22 +422,7 @@ def file_ends(file: Path, shown: Path | None = None) -> tuple[bytes, bytes]:
 
 
 def existing(source: str | os.PathLike[str], what: str) -> Path:
-    """The path of something that is there; otherwise an error with the nearest name beside it.
-
-    Parameters
-    ----------
-    source
-        The path as it was given.
-    what
-        What is looked for, such as "run or table".
-
-    Examples
-    --------
-    >>> existing("/nowhere/at/all", "run or table")
-    Traceback (most recent call last):
-        ...
-    certcal.InputError: /nowhere/at/all: there is no such run or table; check the path
-    """
+    """The path of what is looked for, such as "run or table"; an error with the nearest name if it is not there."""
     path = path_of(source, what)
     if str(source) == STANDARD_INPUT:
         return path

@@ -67,15 +67,13 @@ class MemoryTable(OpenTable):
         except InputError:
             return "other"
 
-    def _column(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = as_column(self._values[name], name)
-        return self._made[name]
-
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         from certcal.data.arrow import pa
 
-        yield from pa.table([self._column(name) for name in columns], names=list(columns)).to_batches(size)
+        for name in columns:
+            if name not in self._made:
+                self._made[name] = as_column(self._values[name], name)
+        yield from pa.table([self._made[name] for name in columns], names=list(columns)).to_batches(size)
 
 
 def is_table(source: Any) -> bool:

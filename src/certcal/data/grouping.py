@@ -281,16 +281,9 @@ def _number_text(value: float, digits: int) -> str:
 
 
 class Groupings:
-    """What the rows of a table are grouped by: each of several columns or crossings.
+    """What the rows of a table are grouped by: each of several columns or crossings, such as "product*channel".
 
-    Parameters
-    ----------
-    asked
-        Names of columns, and crossings such as "product*channel"; what is a column as it stands is no crossing.
-    table
-        The columns there are.
-    rules
-        What is grouped by was cut before, and how; ``asked`` is then theirs.
+    What is a column as it stands is no crossing. ``rules`` are those of groups that were cut before.
     """
 
     def __init__(

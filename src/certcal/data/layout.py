@@ -410,13 +410,7 @@ def resolve_feature_columns(
 
 
 def table_kind(names: Iterable[str]) -> Literal["intervals", "log", "inputs", "predictions"]:
-    """What a table with such columns holds; predictions, unless its names say otherwise.
-
-    Examples
-    --------
-    >>> table_kind(["lo", "hi", "correct"]), table_kind(["idx", "label", "predict", "radius"]), table_kind(["a"])
-    ('intervals', 'log', 'predictions')
-    """
+    """What a table with such columns holds; predictions, unless its names say otherwise."""
     plain = {plain_name(name) for name in names}
     if plain.intersection(LOWER) and plain.intersection(UPPER):
         return "intervals"
@@ -434,13 +428,7 @@ _MEASURED = re.compile(
 
 
 def is_study(names: Iterable[str]) -> bool:
-    """Whether a table with such columns is that of a study: models, and what was measured of them.
-
-    Examples
-    --------
-    >>> is_study(["model", "pre_ece_15"]), is_study(["model", "score", "outcome"])
-    (True, False)
-    """
+    """Whether a table with such columns is that of a study: models, and what was measured of them."""
     plain = {plain_name(name) for name in names}
     return plain >= {"model", "data", "split", "status", "reason"} or (
         "model" in plain and any(map(_MEASURED.fullmatch, plain))
@@ -448,13 +436,7 @@ def is_study(names: Iterable[str]) -> bool:
 
 
 def log_columns(names: Sequence[str]) -> dict[str, str]:
-    """Which columns of a log are those that every published one has, as far as they are there.
-
-    Examples
-    --------
-    >>> log_columns(["index", "y_true", "predict", "radius", "prediction"])
-    {'idx': 'index', 'label': 'y_true', 'predict': 'predict', 'radius': 'radius'}
-    """
+    """Which columns of a log are those that every published one has, as far as they are there."""
     resolver, found = Resolver(names, {}), dict[str, str | None]()
     for own, role in LOG.items():
         more = {"idx": [("index", "id")], "radius": [("exact_radius",)]}.get(own, [])

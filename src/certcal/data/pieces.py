@@ -149,13 +149,7 @@ class _GrowingArray:
 
 
 def natural_order(names: list[str]) -> list[int]:
-    """Positions that sort names with their numbers as numbers.
-
-    Examples
-    --------
-    >>> natural_order(["site 10", "site 9", "a"])
-    [2, 1, 0]
-    """
+    """Positions that sort names with their numbers as numbers."""
 
     def key(index: int) -> list[tuple[int, int, str]]:
         parts = re.split(r"([0-9]{1,18})", names[index])
@@ -165,15 +159,7 @@ def natural_order(names: list[str]) -> list[int]:
 
 
 def fingerprint_of(*arrays: NDArray[Any] | None) -> str:
-    """SHA-256 of numbers with their types and shapes, as hexadecimal digits; None counts too.
-
-    Examples
-    --------
-    >>> fingerprint_of(np.array([0.5]), None) == fingerprint_of(np.array([0.5]), None)
-    True
-    >>> fingerprint_of(np.array([0.5]), None) == fingerprint_of(np.array([0.25]), None)
-    False
-    """
+    """SHA-256 of numbers with their types and shapes, as hexadecimal digits; None counts too."""
     total = hashlib.sha256()
     for array in arrays:
         if array is None:

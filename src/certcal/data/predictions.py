@@ -56,14 +56,7 @@ class LoadedTable:
 
 
 def split_by(predictions: Predictions, by: Any) -> tuple[tuple[GroupingColumns, ...], list[PredictionGroup]]:
-    """Groups from the group of each sample, or from several such arrays by name, in natural order.
-
-    Examples
-    --------
-    >>> _, groups = split_by(Predictions.from_confidence([0.9, 0.6, 0.8], [1, 0, 1]), ["b", "a", "b"])
-    >>> [(each.name, len(each.predictions)) for each in groups]
-    [('a', 1), ('b', 2)]
-    """
+    """Groups from the group of each sample, or from several such arrays by name, in natural order."""
     groupings, groups, _ = group_samples(predictions, by)
     return groupings.described, groups
 
@@ -79,14 +72,7 @@ def group_samples(predictions: Predictions, by: Any) -> tuple[Groupings, list[Pr
 
 
 def group_codes(groups: Any, rules: Sequence[GroupRule], n: int) -> NDArray[np.int64]:
-    """The number of each sample's group, a row per rule; -1 for one that was not there when groups were cut.
-
-    Examples
-    --------
-    >>> from certcal.data.grouping import GroupColumn
-    >>> group_codes(["b", "z"], [GroupRule("g", (GroupColumn("g", ("a", "b")),))], 2).tolist()
-    [[1, -1]]
-    """
+    """The number of each sample's group, a row per rule; -1 for one that was not there when groups were cut."""
     needed = list(dict.fromkeys(column.name for rule in rules for column in rule.columns))
     table = _table_of_groups(groups, needed[0], n, "groups")
     lost = next((name for name in needed if name not in table.names), None)
@@ -537,20 +523,6 @@ def load_scores(
     """Read predictions, or scores alone where no column says what was true.
 
     Scores are checked as those of predictions are, and refused with the column and the row.
-
-    Parameters
-    ----------
-    path
-        The file, or anything else that :func:`open_table` takes.
-    overrides
-        Columns by role; one that is named for what was true must be there.
-    real, rules
-        As for :class:`PredictionStream`.
-
-    Examples
-    --------
-    >>> load_scores({"id": ["a", "b"], "prob_0": [0.9, 0.4], "prob_1": [0.1, 0.6]}).confidence.tolist()
-    [0.9, 0.6]
     """
     stream = PredictionStream(path, overrides, labels="optional", real=real, rules=rules)
     found = stream.load()

@@ -36,13 +36,7 @@ _SPECS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is to be read, where it does not say so itself.
-
-    Examples
-    --------
-    >>> Reading.of({"score": "pd", "decimal": ","})
-    Reading(decimal=',', percent=None, encoding=None, missing=None, skip=None)
-    """
+    """How a table is to be read, where it does not say so itself."""
 
     decimal: str | None = None
     percent: bool | None = None

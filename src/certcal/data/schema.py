@@ -162,13 +162,7 @@ class Family:
 def find_families(
     table: Sequence[TableColumn], kinds: Sequence[str] = ("probabilities", "logits")
 ) -> dict[str, Family]:
-    """Columns of numbers per class, such as probabilities and logits, found by name.
-
-    Examples
-    --------
-    >>> find_families([TableColumn("logit_0"), TableColumn("logit_1"), TableColumn("id")])["logits"].columns
-    ('logit_0', 'logit_1')
-    """
+    """Columns of numbers per class, such as probabilities and logits, found by name."""
     found: dict[str, Family] = {}
     for kind in kinds:
         lists = [c.name for c in table if c.kind == "list" and plain_name(c.name) in ROLES[kind].names[0]]

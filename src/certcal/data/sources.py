@@ -375,24 +375,12 @@ def grouping_names(by: Any) -> tuple[str, ...]:
 
 
 def columns_read(layout: Layout) -> dict[str, Any]:
-    """Which columns were used and what was read how, for machines.
-
-    Examples
-    --------
-    >>> columns_read(Layout("score", {"score": "pd"}, notes=("'pd' has decimal commas",)))
-    {'columns': {'kind': 'score', 'score': 'pd'}, 'reading': ["'pd' has decimal commas"]}
-    """
+    """Which columns were used and what was read how, for machines."""
     return {"columns": layout.to_dict()} | ({"reading": list(layout.notes)} if layout.notes else {})
 
 
 def size_text(n: int, classes: int | None, layout: Layout | None) -> str:
-    """How many samples and classes there are, and which columns they were read from.
-
-    Examples
-    --------
-    >>> size_text(20, 3, None)
-    '20 samples, 3 classes'
-    """
+    """How many samples and classes there are, and which columns they were read from."""
     of_classes = "" if classes is None else f", {classes} classes"
     return f"{counted(n, 'sample')}{of_classes}{'' if layout is None else f'; {layout.description}'}"
 

@@ -87,10 +87,11 @@ class TextTable(OpenTable):
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
         self.columns = tuple(TableColumn(name) for name in found)
+        cells = zip(*(_fields(line, self.delimiter) for line in rest[:100]), strict=False)
         self._dressed = frozenset(
             name
-            for name, cells in zip(found, _columns(rest[:100], self.delimiter), strict=False)
-            if any(map(_is_dressed, cells))
+            for name, texts in zip(found, cells, strict=False)
+            if any(not _is_number(text) and DRESSED.fullmatch(text.strip()) for text in texts)
         )
 
     def read_as(self, how: Reading) -> OpenTable:
@@ -167,7 +168,8 @@ class TextTable(OpenTable):
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Line number and fields of each row, the header first, slowly: only used to say where a file is wrong."""
         with pa.input_stream(str(self.file), compression="detect") as stream:
-            lines = _lines(io.TextIOWrapper(stream, encoding=self._sig, errors="replace", newline=""))
+            encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+            lines = _lines(io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline=""))
             for _ in range(self._skipped):
                 next(lines)
             if self._header is not None:
@@ -180,10 +182,6 @@ class TextTable(OpenTable):
                 if fields:
                     yield self._skipped + line, fields
                 line = reader.line_num + 1
-
-    @property
-    def _sig(self) -> str:
-        return "utf-8-sig" if self.encoding == "utf-8" else self.encoding
 
     def _find_fault(self, types: dict[str, Any]) -> InputError | None:
         records = self._records()
@@ -428,14 +426,6 @@ def _has_row_names(lines: list[str], delimiter: str) -> bool:
         return False
     names, *rows = (len(_fields(line, delimiter)) for line in lines[:3])
     return all(line.startswith('"') for line in lines[1:3]) and all(count == names + 1 for count in rows)
-
-
-def _columns(lines: list[str], delimiter: str) -> Iterator[tuple[str, ...]]:
-    return zip(*(_fields(line, delimiter) for line in lines), strict=False)
-
-
-def _is_dressed(text: str) -> bool:
-    return not _is_number(text) and DRESSED.fullmatch(text.strip()) is not None
 
 
 def _decodes(head: bytes, encoding: str) -> bool:

@@ -31,13 +31,7 @@ class UnitsWarning(UserWarning):
 
 
 def range_of(inputs: NDArray[Any] | Rows) -> Range:
-    """Smallest and largest value of all inputs, read in pieces.
-
-    Examples
-    --------
-    >>> range_of(np.array([[0.5, 3.0], [1.0, 2.0]]))
-    (0.5, 3.0)
-    """
+    """Smallest and largest value of all inputs, read in pieces."""
     ends = [(float(block.min()), float(block.max())) for _, block in blocks(inputs)]
     return min(low for low, _ in ends), max(high for _, high in ends)
 
@@ -57,25 +51,7 @@ def unit_doubts(
 ) -> tuple[str, ...]:
     """What is odd about the units of inputs, noise and perturbations, each with the likely remedy.
 
-    Parameters
-    ----------
-    ends
-        Smallest and largest value of all inputs.
-    shape
-        Shape of one input; those of two dimensions or more are taken as images.
-    sigma
-        Standard deviation of the noise around them, if any.
-    epsilon
-        Largest perturbations, if any.
-    norm
-        Their norm.
-
-    Examples
-    --------
-    >>> unit_doubts((0, 1), (3, 8, 8), epsilon=[8])
-    ('epsilon 8 is more than the whole range of the inputs (from 0 to 1); in pixels of 255 it is 8/255',)
-    >>> unit_doubts((0, 1), (3, 8, 8), sigma=0.5, epsilon=[8 / 255])
-    ()
+    Inputs of two dimensions or more are taken as images.
     """
     (low, high), image = ends, len(shape) > 1
     found: list[str] = []
@@ -108,13 +84,7 @@ def unit_doubts(
 
 
 def feature_doubts(inputs: NDArray[Any] | Rows, sigma: float) -> tuple[str, ...]:
-    """Whether one size of noise fits none of several features, whose ranges differ.
-
-    Examples
-    --------
-    >>> feature_doubts(np.array([[0.0, 0.0], [1.0, 90_000.0]]), 0.5)[0].partition(";")[0]
-    'sigma 0.5 is less than a thousandth of the range of 1 of 2 features (feature 1 goes from 0 to 90000)'
-    """
+    """Whether one size of noise fits none of several features, whose ranges differ."""
     if len(inputs.shape) != 2 or inputs.shape[1] > 10_000:
         return ()
     ends = [(block.min(axis=0), block.max(axis=0)) for _, block in blocks(inputs)]

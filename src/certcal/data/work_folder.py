@@ -43,28 +43,8 @@ class _About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Work:
     """Pieces of at most ``rows`` samples: those of this process, and the results of all.
 
-    Parameters
-    ----------
-    samples, rows
-        How many samples there are, and how many go into a piece; a folder that was begun keeps its own pieces.
-    folder
-        Where results are kept; in memory if not given.
-    settings
-        What was asked, as plain values: a folder that was begun with others is refused.
-    part
-        The part of this process; without it all that is missing is done.
-    held
-        Keeps the locks.
-    prepare
-        Called before the folder says that it was begun, and never again once it does.
-
-    Examples
-    --------
-    >>> work = Work(10, 4)
-    >>> for first, last in work.missing():
-    ...     work.write(first, last, {"squares": np.arange(first, last) ** 2})
-    >>> work.joined()["squares"]
-    array([ 0,  1,  4,  9, 16, 25, 36, 49, 64, 81])
+    A folder that was begun keeps its own pieces, and is refused with other settings. ``held`` keeps the locks;
+    ``prepare`` is called before the folder says that it was begun, and never again once it does.
     """
 
     def __init__(
@@ -197,7 +177,8 @@ def write_rows(path: Path, first: int, rows: NDArray[np.float32]) -> None:
     content = np.ascontiguousarray(rows, "<f4")
     try:
         with path.open("r+b") as stream:
-            stream.seek(_first_byte(stream) + first * content[0].nbytes)
+            read_header(stream)
+            stream.seek(first * content[0].nbytes, os.SEEK_CUR)
             stream.write(content.tobytes())
             stream.flush()
             os.fsync(stream.fileno())
@@ -205,10 +186,3 @@ def write_rows(path: Path, first: int, rows: NDArray[np.float32]) -> None:
         raise InputError(
             f"{path}: cannot be written ({error.strerror or error}); make room, and give it again"
         ) from None
-
-
-def _first_byte(stream: Any) -> int:
-    """Where the numbers of a .npy file begin."""
-    stream.seek(0)
-    read_header(stream)
-    return int(stream.tell())

@@ -24,21 +24,7 @@ from certcal.metrics.cumulative import ks_error, kuiper_error
 from certcal.metrics.decision import DecisionCurve, decision_curve, net_benefit
 from certcal.metrics.kernel import kde_ece, mmce, smooth_ece
 from certcal.metrics.loess import e50, e90, ici
-from certcal.metrics.registry import (
-    ALL,
-    DEFAULT,
-    METRICS,
-    NAMES,
-    SECTION_NAMES,
-    SECTIONS,
-    MetricEntry,
-    check_names,
-    entry_named,
-    metric_name,
-    named_rows,
-    plain_metric,
-    row_names,
-)
+from certcal.metrics.registry import METRICS, MetricEntry
 from certcal.metrics.scores import (
     BrierDecomposition,
     accuracy,
@@ -55,12 +41,7 @@ from certcal.metrics.scores import (
 )
 
 __all__ = [
-    "ALL",
-    "DEFAULT",
     "METRICS",
-    "NAMES",
-    "SECTIONS",
-    "SECTION_NAMES",
     "STUDY_BINS",
     "BrierDecomposition",
     "DecisionCurve",
@@ -82,7 +63,6 @@ __all__ = [
     "calibration_intercept",
     "calibration_slope",
     "check_bins",
-    "check_names",
     "classwise_ece",
     "classwise_equal_mass_ece",
     "debiased_ece",
@@ -90,7 +70,6 @@ __all__ = [
     "e50",
     "e90",
     "ece",
-    "entry_named",
     "equal_mass_ece",
     "harmonic_calibration_score",
     "harmonic_score",
@@ -102,15 +81,11 @@ __all__ = [
     "mce",
     "measure",
     "measure_stream",
-    "metric_name",
     "mmce",
-    "named_rows",
     "net_benefit",
     "nll",
     "observed_expected_ratio",
-    "plain_metric",
     "reliability",
-    "row_names",
     "smooth_ece",
     "spiegelhalter_p",
     "spiegelhalter_z",

@@ -40,7 +40,6 @@ from certcal.metrics.registry import (
 from certcal.predictions import task_of
 
 if TYPE_CHECKING:
-    from certcal.metrics.cosine import KernelSums
     from certcal.predictions import Predictions
 
 Floats = NDArray[np.float64]
@@ -269,7 +268,6 @@ class _SharedValues:
         self.table = cache(self._table)
         self.tables = cache(lambda: score_tables(self.z, self.c, counts, closed))
         self.brier = cache(lambda: scores.weighted_mean(scores.top_label_brier(self.z, self.c), self.w))
-        self.kernel_sums = cache(self._kernel_sums)
         self.part = cache(self._part)
         self.errors: dict[int, tuple[float, float]] = {}
         self._evidence: dict[str, Evidence] = {}
@@ -296,7 +294,9 @@ class _SharedValues:
             case OfClasses(mass) if count is not None:
                 return self._classwise(arrays[0], arrays[1], count, mass)
             case OfKernelSums(of):
-                return of(self.kernel_sums())
+                from certcal.metrics.cosine import KernelSums
+
+                return of(self.part(KernelSums))
             case OfPart(make, of):
                 return of(self.part(make))
             case MeanOf(losses):
@@ -314,11 +314,6 @@ class _SharedValues:
 
     def _part(self, make: Callable[..., Any]) -> Any:
         return make(self.z, self.c, self.w)
-
-    def _kernel_sums(self) -> KernelSums:
-        from certcal.metrics.cosine import KernelSums
-
-        return KernelSums(self.z, self.c, self.w)
 
     def _classwise(self, p: NDArray[Any], y: NDArray[np.int64], count: int, mass: bool) -> float:
         if self.sort_classes and (mass or len(self.counts) > 1):

@@ -256,34 +256,13 @@ def _split(predictions: Predictions, codes: NDArray[np.int64] | None) -> Iterato
             yield code, predictions.select(rows) if w is None or w[rows].any() else None
 
 
-class StreamedDiagram:
-    """The bin sums of a reliability diagram and, for intervals, of small cells."""
-
-    def __init__(self, request: StreamRequest) -> None:
-        self.request = request
-        self.bins = BinSums(equal_width_edges(request.diagram), request.closed)
-        counts = {*request.counts, request.diagram}
-        self.cells = BinSums(cell_edges(counts), request.closed) if request.intervals else None
-
-    def add(self, part: Predictions) -> None:
-        self.bins.add(part.confidence, part.correct, part.sample_weight)
-        if part.sample_weight is not None:
-            self.cells = None
-        if self.cells is not None:
-            self.cells.add(part.confidence, part.correct)
-
-    def result(self) -> Reliability:
-        asked, table = self.request, self.bins.table()
-        if not table.total > 0:
-            raise InputError("the table has no rows; pass at least one sample")
-        return with_band(table, asked.band, asked.level)
-
-
 class StreamedPart:
     def __init__(self, request: StreamRequest) -> None:
         self.request = request
         self.stream: StreamingCalibration | None = None
-        self.diagram = StreamedDiagram(request)
+        self.bins = BinSums(equal_width_edges(request.diagram), request.closed)
+        edges = cell_edges({*request.counts, request.diagram})
+        self.cells = BinSums(edges, request.closed) if request.intervals else None
         self.extremes = Extremes(spread=True, least_bits=BITS)
         self.quantiles = Quantiles(request.counts, request.closed, least_bits=BITS)
         self.masses: dict[int, BinSums] = {}
@@ -300,9 +279,12 @@ class StreamedPart:
                 scores=part.task == "binary",
                 threshold=self.request.threshold,
             )
-        self.weighted |= part.sample_weight is not None
         self.stream.update_predictions(part)
-        self.diagram.add(part)
+        self.bins.add(part.confidence, part.correct, part.sample_weight)
+        if part.sample_weight is not None:
+            self.weighted, self.cells = True, None
+        elif self.cells is not None:
+            self.cells.add(part.confidence, part.correct)
         self.extremes.count(part.confidence, part.correct, part.sample_weight)
         self.quantiles.count(part.confidence, part.sample_weight)
 
@@ -342,14 +324,17 @@ class StreamedPart:
                 case _:
                     pass
         found = self.stream.with_rows(further)
-        if self.diagram.cells is not None:
+        if self.cells is not None:
             bins = [row.settings.get("bins") for row in found]
             keys: list[Key] = [(row.name, count) for row, count in zip(found, bins, strict=True)]  # pyright: ignore
             values = {key: row.value for key, row in zip(keys, found, strict=True)}
-            intervals = self._intervals(self.diagram.cells, values, task)
+            intervals = self._intervals(self.cells, values, task)
             rows = [replace(row, interval=intervals.get(key)) for key, row in zip(keys, found, strict=True)]
             found = replace(found, rows=tuple(rows))
-        return Survey(found, self.diagram.result())
+        asked, diagram = self.request, self.bins.table()
+        if not diagram.total > 0:
+            raise InputError("the table has no rows; pass at least one sample")
+        return Survey(found, with_band(diagram, asked.band, asked.level))
 
     def _intervals(self, cells: BinSums, values: Mapping[Key, float], task: str) -> dict[Key, Interval]:
         """Intervals of all rows that cells tell enough of."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, shortened
 from certcal._base.text import plain_name
 from certcal.binning import BinTable
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from certcal.predictions import Predictions
 
 Floats = NDArray[np.float64]
-
-plain_metric = names_wrong_types(plain_name)
 
 # What predictions can be, for texts that differ between them.
 TASK_KINDS = ("binary", "top-label", "multiclass")
@@ -650,21 +647,13 @@ def entry_of(function: Callable[..., Any]) -> MetricEntry | None:
     return next((entry for entry in METRICS.values() if entry.function is function), None)
 
 
-@names_wrong_types
 def entry_named(name: str, task: str | None = None) -> MetricEntry | None:
-    """The entry of a row's name, in a kind of task or, where that is not known, in the first that has such a row.
-
-    Examples
-    --------
-    >>> [entry_named("brier_score", task).name for task in TASK_KINDS if entry_named("brier_score", task)]
-    ['top_label_brier_score', 'brier_score']
-    """
+    """The entry of a row's name, in a kind of task or, where that is not known, in the first that has such a row."""
     if task is None:
         return METRICS.get(name) or next(filter(None, (entry_named(name, kind) for kind in TASK_KINDS)), None)
     return next((each for each in METRICS.values() if task in each.tasks and each.text("name", task) == name), None)
 
 
-@names_wrong_types
 def row_names(task: str | None = None) -> list[str]:
     """Names of the rows of a kind of task, or of all."""
     kinds = TASK_KINDS if task is None else (task,)
@@ -672,20 +661,13 @@ def row_names(task: str | None = None) -> list[str]:
     return list(dict.fromkeys(every))
 
 
-@names_wrong_types
 def metric_name(name: str) -> str:
-    """The row that is called so: by its name in any spelling, or as it is shown; what none is called stays plain.
-
-    Examples
-    --------
-    >>> metric_name("log loss"), metric_name("KS"), metric_name("Brier-Score"), metric_name("E50, median distance")
-    ('nll', 'ks_error', 'brier_score', 'e50')
-    """
-    plain = plain_metric(name)
+    """The row that is called so: by its name in any spelling, or as it is shown; what none is called stays plain."""
+    plain = plain_name(name)
     if plain in row_names():
         return plain
     shown = {
-        plain_metric(text): each.text("name", kind)
+        plain_name(text): each.text("name", kind)
         for each in METRICS.values()
         for kind in each.tasks
         for text in (each.text("label", kind), each.name.removesuffix("_error"))
@@ -702,19 +684,8 @@ def table_rows(counts: Iterable[int], task: str) -> Iterator[tuple[MetricEntry, 
             yield from ((entry, count) for entry in members)
 
 
-@names_wrong_types
 def check_names(metrics: Iterable[Any]) -> tuple[Any, ...]:
-    """Names in their plain spelling, "default", "all", and metrics of one's own; others are refused with the nearest.
-
-    Examples
-    --------
-    >>> check_names(["ECE", "Brier-Score", "all"])
-    ('ece', 'brier_score', 'all')
-    >>> check_names(["smoth_ece"])
-    Traceback (most recent call last):
-        ...
-    certcal.InputError: metrics: there is no 'smoth_ece'; did you mean 'smooth_ece'?
-    """
+    """Names in plain spelling, "default", "all", and metrics of one's own; others are refused with the nearest."""
     found: list[Any] = []
     known = [*row_names(), DEFAULT, ALL]
     for name in metrics:
@@ -728,13 +699,7 @@ def check_names(metrics: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def named_rows(metrics: Iterable[Any], task: str) -> list[Any]:
-    """Checked names and metrics of one's own, with the rows that "default" and "all" stand for; none is the default.
-
-    Examples
-    --------
-    >>> len(named_rows([], "binary")), named_rows(["default", "e50"], "binary")[-2:]
-    (12, ['nll', 'e50'])
-    """
+    """Checked names and metrics of one's own, with the rows that "default" and "all" stand for; none is the default."""
     words = {DEFAULT: USUAL[task], ALL: row_names(task)}
     every = (words.get(each, (each,)) if isinstance(each, str) else (each,) for each in metrics or (DEFAULT,))
     return list(dict.fromkeys(name for some in every for name in some))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -46,7 +46,7 @@ class TorchModel(Adapter):
             for part in module.modules()
         ):
             raise InputError(f"{name} is in training mode; call .eval() on it first")
-        own = next((str(tensor.device) for tensor in _tensors(module)), "cpu")
+        own = next((str(tensor.device) for tensor in (*module.parameters(), *module.buffers())), "cpu")
         # What is on an accelerator already stays there unless it is told to go elsewhere.
         self.device = own if device is None or (device == "auto" and own != "cpu") else resolve(device)
         self.module = _frozen_copy(module, name, None if self.device == own else self.device)
@@ -85,11 +85,6 @@ class TorchModel(Adapter):
         """Digits of the file, if it came from one; else of the layers' classes and settings, weights and buffers."""
         del probe
         return self._digest or weights_digest(self.module)
-
-
-def _tensors(module: nn.Module) -> Iterator[Tensor]:
-    yield from module.parameters()
-    yield from module.buffers()
 
 
 def _frozen_copy(module: nn.Module, name: str, device: str | None) -> nn.Module:

@@ -37,14 +37,9 @@ class _OtherKindError(Exception):
 
 
 def checked_model(data: bytes, path: Path, library: str) -> bytes:
-    """The model in a file as bytes that its library can be given: UBJSON for XGBoost, a text for LightGBM.
+    """The model in a file as bytes that its library can be given: UBJSON for "xgboost", a text for "lightgbm".
 
-    Parameters
-    ----------
-    data, path
-        The file, and its name for messages. Of XGBoost the ending says which of two formats it is in.
-    library
-        "xgboost" or "lightgbm".
+    The name of the file, which messages have, says which of XGBoost's two formats it is in.
     """
     try:
         if library == "lightgbm":

@@ -209,7 +209,8 @@ class ObjectDigest:
                 *(list(p) if hasattr(p, "__next__") else p for p in ((parts,) if isinstance(parts, str) else parts))
             )
             return
-        slots = [name for base in kind.__mro__ for name in _slot_names(base.__dict__.get("__slots__", ()))]
+        named: list[Any] = [base.__dict__.get("__slots__", ()) for base in kind.__mro__]
+        slots = [name for each in named for name in ([each] if isinstance(each, str) else each)]
         state = {name: getattr(value, name) for name in slots if name != "__dict__" and hasattr(value, name)}
         state |= getattr(value, "__dict__", {})
         if not state and not hasattr(value, "__dict__") and kind is not object:
@@ -274,10 +275,6 @@ def is_instance(value: object, module: str, name: str) -> bool:
     """Whether it is of a library's class, without importing the library: an object of it has done so."""
     kind = getattr(sys.modules.get(module), name, None)
     return isinstance(kind, type) and isinstance(value, kind)
-
-
-def _slot_names(slots: Any) -> tuple[str, ...]:
-    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _global_names(code: types.CodeType) -> set[str]:

@@ -15,13 +15,6 @@ class ScaledModel:
     """What a model says about inputs that were divided by a scale, one number per feature.
 
     Noise that is added to such inputs has the scale of each feature, and a certified radius is counted in it.
-
-    Examples
-    --------
-    >>> from certcal.models import wrap
-    >>> model = ScaledModel(wrap(lambda batch: batch, outputs="logits"), np.array([10.0, 2.0]), "in tens and twos")
-    >>> model(np.array([[1.0, 1.0]], np.float32)).tolist()
-    [[10.0, 2.0]]
     """
 
     source = None  # another process could load the model, but not the scale

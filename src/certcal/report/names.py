@@ -12,7 +12,8 @@ from inspect import signature
 from typing import Any
 
 from certcal.claims import Estimate
-from certcal.metrics import METRICS, SECTION_NAMES, SECTIONS, entry_named
+from certcal.metrics import METRICS
+from certcal.metrics.registry import SECTION_NAMES, SECTIONS, entry_named
 from certcal.report.document import Cell, Column, Heading, Table
 from certcal.report.numbers import bins_text
 from certcal.verdict import CLAIM_NAMES, Vocabulary, plain

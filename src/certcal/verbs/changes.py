@@ -17,7 +17,7 @@ from certcal._base.text import counted
 from certcal._base.told import Told, first_by_name
 from certcal.claims import Bound, Estimate, Interval, percent_text
 from certcal.data.sources import PredictionSource, Table
-from certcal.metrics import MetricEntry, check_names, entry_named
+from certcal.metrics import MetricEntry
 from certcal.metrics.differences import (
     difference_interval,
     joint_interval,
@@ -26,6 +26,7 @@ from certcal.metrics.differences import (
     proper_scores,
     score_change,
 )
+from certcal.metrics.registry import check_names, entry_named
 from certcal.predictions import Predictions
 from certcal.result import Answer, Result
 from certcal.verbs.bound import Bounds

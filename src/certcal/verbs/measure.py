@@ -31,7 +31,7 @@ from certcal.data.sources import (
     grouping_names,
     size_text,
 )
-from certcal.metrics import ALL, DEFAULT, check_names, metric_name, named_rows
+from certcal.metrics.registry import ALL, DEFAULT, check_names, metric_name, named_rows
 from certcal.predictions import Predictions, task_of
 from certcal.result import Answer, Result
 from certcal.verbs.answers import GROUPS, SEGMENTS, Diagnosis, calibration_answer, command_for

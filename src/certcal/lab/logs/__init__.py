@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from certcal.lab.logs._accuracies import AccuracyDifference
-from certcal.lab.logs._budgets import DEFAULT_BUDGETS, Budget, SettingTable
+from certcal.lab.logs._budgets import Budget, SettingTable
 from certcal.lab.logs._calibration import CertifiedCalibration
 from certcal.lab.logs._chance import Chance, chance
 from certcal.lab.logs._compare import compare
 from certcal.lab.logs._comparison import Compared, Comparison, RunFamily
-from certcal.lab.logs._dominance import Dominance, Stretch, dominance, dominance_table, just_above
+from certcal.lab.logs._dominance import Dominance, Stretch, dominance, dominance_table
 from certcal.lab.logs._graph import DominanceGraph
 from certcal.lab.logs._log import CertificationLog, LogWarning, read_log
 from certcal.lab.logs._published import ConfidenceLog, read_confidence_log, read_curve
 from certcal.lab.logs._repeats import RepeatedRuns, Spread
-from certcal.lab.logs._samples import check_same_samples, on_common_samples
 from certcal.lab.logs._sources import compare_sources
 
 __all__ = [
-    "DEFAULT_BUDGETS",
     "AccuracyDifference",
     "Budget",
     "CertificationLog",
@@ -35,13 +33,10 @@ __all__ = [
     "Spread",
     "Stretch",
     "chance",
-    "check_same_samples",
     "compare",
     "compare_sources",
     "dominance",
     "dominance_table",
-    "just_above",
-    "on_common_samples",
     "read_confidence_log",
     "read_curve",
     "read_log",

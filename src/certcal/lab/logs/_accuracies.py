@@ -18,7 +18,6 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.arguments import names_wrong_types
 from certcal._base.json import PlainValues
 from certcal.claims import short_text
 
@@ -73,7 +72,6 @@ class AccuracyDifference(PlainValues, kind="difference of certified accuracies",
         return f"At radius {short_text(self.radius, 'lower')}, {counts}: {found}."
 
 
-@names_wrong_types
 def accuracy_differences(
     members: Sequence[tuple[str, float, NDArray[np.bool_]]],
     radii: Sequence[float],
@@ -82,29 +80,10 @@ def accuracy_differences(
     pairs: Sequence[tuple[int, int]],
     paired: bool,
 ) -> tuple[AccuracyDifference, ...]:
-    """The differences of some pairs at all radii, which share a level.
+    """The differences of some pairs of members at all radii, all of which hold together but with probability ``level``.
 
-    Parameters
-    ----------
-    members
-        Name, noise level, and which samples are certified at which radius (a row per radius), in the samples' order.
-    radii
-        Of the rows.
-    level
-        Probability with which any of them may be wrong.
-    pairs
-        Places of members.
-    paired
-        Whether all are about the same samples.
-
-    Examples
-    --------
-    >>> ahead, behind = np.repeat([True, False], [19, 81]), np.repeat([True, False], [6, 94])
-    >>> (found,) = accuracy_differences(
-    ...     [("a", 0.5, ahead[None]), ("b", 0.5, behind[None])], [1.0], 0.05, pairs=[(0, 1)], paired=True
-    ... )
-    >>> found.certified, found.alone, found.p < 0.001, found.ahead
-    ((19, 6), (13, 0), True, 'a')
+    A member is a name, a noise level, and which samples are certified at which radius: a row per radius, in the
+    samples' order.
     """
     found: list[AccuracyDifference] = []
     for i, j in pairs:

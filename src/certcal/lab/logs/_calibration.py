@@ -44,14 +44,7 @@ def certified_calibration(
 ) -> tuple[CertifiedCalibration, ...]:
     """Certify the confidences of runs, each with the name of its family; logs have none.
 
-    Parameters
-    ----------
-    sources
-        Names and what is compared under them.
-    radii
-        Where. Default: 0 and multiples of the smallest σ.
-    alpha
-        Probability with which the certificate of a sample may fail.
+    By default at 0 and multiples of the smallest σ.
     """
     from certcal.smoothing import certificates
 

@@ -157,7 +157,8 @@ def calibration(found: Comparison) -> list[Block]:
     """Charts of certified calibration."""
     there = {(each.family, each.sigma) for each in found.calibration}
     missing = [run.name for family in found.families for run in family.runs if (family.name, run.sigma) not in there]
-    notes = ["Skill below −1 is drawn at the lower edge."] if _is_cut(found) else []
+    skills = [summary.skill.value for each in found.calibration for summary in each.summaries]
+    notes = ["Skill below −1 is drawn at the lower edge."] if any(skill < _LOWEST_SKILL for skill in skills) else []
     notes += [f"Without, since only their votes are known: {', '.join(missing)}."] if missing else []
     drawn = [chart for charts in calibration_charts(found) for chart in charts]
     return [Text(_CALIBRATION), Figures(drawn, _MARKED), *(Text(each, "note") for each in notes)]
@@ -179,10 +180,6 @@ def _calibration_row(each: CertifiedCalibration, i: int) -> list[Cell]:
     summary = each.summaries[i]
     certified = f"{summary.n_certified:,} of {summary.n:,}"
     return [each.family, certified, *(_claim_text(of(summary)) for _, _, _, of in _QUANTITIES)]
-
-
-def _is_cut(found: Comparison) -> bool:
-    return any(summary.skill.value < _LOWEST_SKILL for each in found.calibration for summary in each.summaries)
 
 
 def _axis(title: str, values: Sequence[float]) -> Axis:

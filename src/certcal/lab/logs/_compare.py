@@ -127,7 +127,8 @@ def compare(
         )
     ]
     runs = [one.run for one in held]
-    families = tuple(_family(name, held) for name in dict.fromkeys(one.family for one in members))
+    of_family = {one.family: tuple(each.run for each in held if each.family == one.family) for one in members}
+    families = tuple(RunFamily(name, own, best_accuracy([run.curve for run in own])) for name, own in of_family.items())
     by_sigma = {
         sigma: [(one.family, one.run) for one in held if one.run.sigma == sigma]
         for sigma in sorted({run.sigma for run in runs})
@@ -228,11 +229,6 @@ def _members_of_methods(sources: Mapping[Any, Any]) -> list[FamilyMember]:
             else:
                 members += [FamilyMember(family, f"{name} #{i}", sigma, each, i) for i, each in enumerate(same, 1)]
     return members
-
-
-def _family(name: str, held: Sequence[ComparedMember]) -> RunFamily:
-    runs = tuple(one.run for one in held if one.family == name)
-    return RunFamily(name, runs, best_accuracy([run.curve for run in runs]))
 
 
 def _best_of(family: RunFamily) -> AccuracyCurve:
@@ -347,19 +343,16 @@ def _compared_runs(
 ) -> tuple[Compared, ...]:
     """Each run on its own, all at the same radii."""
     alpha = failure_probability(alpha, "alpha")
-    printed = [_printed_radii(each, record, alpha) for each, record in zip(several, records, strict=True)]
+    # Radii as a run certifies or a log prints them, and their level.
+    printed = [
+        (each.radii, each.alpha) if hasattr(each, "record") else (record.radii(alpha), alpha)
+        for each, record in zip(several, records, strict=True)
+    ]
     where = _default_radii([radii for radii, _ in printed]) if at is None else check_at(at)
     return tuple(
         _compared_run(each, record, radii, level, where)
         for each, record, (radii, level) in zip(several, records, printed, strict=True)
     )
-
-
-def _printed_radii(source: Any, record: VoteRecord, alpha: float) -> tuple[NDArray[np.float64], float]:
-    """Radii as a run certifies or a log prints them, and their level."""
-    if hasattr(source, "record"):
-        return source.radii, source.alpha
-    return record.radii(alpha), alpha
 
 
 def _default_radii(radii: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -300,7 +300,6 @@ def open_to(curves: Iterable[PaDistribution]) -> float:
     return max(each.open_to for each in curves)
 
 
-@names_wrong_types
 def just_above(value: float) -> str:
     """Three decimals above a number: what is known from there on."""
     return f"{(math.floor(value * 1000) + 1) / 1000:.3f}"

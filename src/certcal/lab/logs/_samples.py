@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, choice
 from certcal._base.text import counted
 from certcal.smoothing.robustness.votes import VoteRecord
@@ -36,7 +35,6 @@ def find_different_samples(records: Sequence[VoteRecord]) -> tuple[str, str, str
     return None
 
 
-@names_wrong_types
 def check_same_samples(records: Sequence[VoteRecord]) -> None:
     """Refuse runs over different samples: part of every difference would be theirs, and no sample would be a pair."""
     if found := find_different_samples(records):
@@ -44,7 +42,6 @@ def check_same_samples(records: Sequence[VoteRecord]) -> None:
         raise InputError(f"{who} ({what})", argument="samples", remedy=remedy)
 
 
-@names_wrong_types
 def on_common_samples(
     sources: Sequence[Any], records: Sequence[VoteRecord], samples: str
 ) -> tuple[list[Any], list[VoteRecord], list[str]]:

@@ -30,7 +30,10 @@ def compare_sources(sources: Sequence[Any], asked: CompareSettings) -> Compariso
         raise InputError("there is nothing to compare; pass at least one run or log")
     first: Any = sources[0]
     families = cast("Mapping[str, Any]", first) if isinstance(first, Mapping) else None
-    several = [("", each) for each in sources] if families is None else _with_names(families)
+    several = [("", each) for each in sources]
+    if families is not None:
+        named = ((name, each) for name, own in families.items() for each in as_list(own))
+        several = [(name, log) for name, each in named for log in _logs_of_folder(each)]
     read, origins = _read_sources([source for _, source in several], asked)
     given: Any = read
     files: dict[str, str] = {}
@@ -50,12 +53,6 @@ def compare_sources(sources: Sequence[Any], asked: CompareSettings) -> Compariso
     if families is None:
         files = dict(zip((run.name for run in found.runs), origins, strict=True))
     return replace(found, origins=files, settings=asked)
-
-
-def _with_names(families: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [
-        (name, one) for name, several in families.items() for each in as_list(several) for one in _logs_of_folder(each)
-    ]
 
 
 def _files_by_run(families: Sequence[str], sources: Sequence[Any], origins: Sequence[str]) -> dict[str, str]:
@@ -82,13 +79,7 @@ def _run_names(read: Sequence[Any], origins: Sequence[str]) -> list[str]:
 
 
 def letters(count: int) -> list[str]:
-    """Names for runs: A to Z, then A2, B2 and so on.
-
-    Examples
-    --------
-    >>> letters(3), letters(28)[-2:]
-    (['A', 'B', 'C'], ['A2', 'B2'])
-    """
+    """Names for runs: A to Z, then A2, B2 and so on."""
     alphabet = string.ascii_uppercase
     return [alphabet[i % 26] + (str(i // 26 + 1) if i >= 26 else "") for i in range(count)]
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from certcal._base.rounding import sure_text, times_text
 from certcal._base.text import capital, counted
 from certcal.claims import in_full, percent_text, short_text
-from certcal.lab.logs import just_above
 from certcal.lab.logs._calibration_view import (
     MOST_DRAWN,
     Curve,
@@ -20,6 +19,7 @@ from certcal.lab.logs._calibration_view import (
     curve_charts,
     group_by_look,
 )
+from certcal.lab.logs._dominance import just_above
 from certcal.report.charts import MOST_SERIES, Chart, Graph, percent
 from certcal.report.document import (
     NOTHING,

@@ -74,14 +74,6 @@ def architecture_columns(models: Sequence[str]) -> dict[str, list[Any]]:
     ``cell_parameters`` counts the weights of a cell's convolutions per pair of channels, nine or one each, as in the
     benchmark study's Figure 8; ``kernels`` is the sum of the five widths (Figure 7), and ``width`` that of all layers
     where they are equally wide (Figure 9).
-
-    Examples
-    --------
-    >>> cell = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|nor_conv_1x1~2|"
-    >>> architecture_columns([cell])["cell_parameters"]
-    [10]
-    >>> [(name, values) for name, values in architecture_columns(["8:8:8:8:8", "8:8:8:8:64"]).items()][:2]
-    [('kernels', [40, 96]), ('width', [8, None])]
     """
     topology, sizes = TopologySpace(), SizeSpace()
     rows: list[Mapping[str, Any]] = []

@@ -73,7 +73,16 @@ def convert(
 ) -> StudyOverview:
     r"""Make one table of a study of published tables.
 
-    Each goes through :func:`read_calibration_table`.
+    Known names of columns become ours, areas under curves become ``auroc_NAME``, and all other columns are kept as
+    given ones. Architectures of NATS-Bench get columns that their names tell: ``edge_1`` to ``edge_6`` and
+    ``cell_parameters`` of a cell; ``kernels``, ``width`` (where all layers are equally wide) and ``width_1`` to
+    ``width_5`` of a size.
+
+    Accuracies and calibration errors become shares. Whether they are shares or per cent in the file is told by their
+    size only where that is certain: a value above 1 is per cent, and accuracies that are all up to 1 are shares, as are
+    the errors beside them. Where the two do not agree, or where there are only errors up to 1, it has to be said. A
+    Brier score is taken as per cent only above 2, an area under a curve only above 1, and the logarithmic score is left
+    as it is.
 
     Parameters
     ----------
@@ -155,7 +164,6 @@ def read_architectures(path: str | os.PathLike[str]) -> list[str]:
     return [*first]
 
 
-@names_wrong_types
 def read_calibration_table(
     path: str | os.PathLike[str],
     *,
@@ -165,51 +173,17 @@ def read_calibration_table(
     accuracy_scale: Scale | None = None,
     architectures: Sequence[str] | None = None,
 ) -> StudyTable:
-    r"""Read a table with columns such as ``arch``, ``acc``, ``pre_ECE_15``, ``post_cwCE_em_100`` and ``pre_KSCE``.
+    """Read a table with columns such as ``arch``, ``acc``, ``pre_ECE_15``, ``post_cwCE_em_100`` and ``pre_KSCE``.
 
-    Known names become ours, areas under curves become ``auroc_NAME``, and all other columns are kept as given ones.
-    Architectures of NATS-Bench get columns that their names tell: ``edge_1`` to ``edge_6`` and ``cell_parameters`` of a
-    cell; ``kernels``, ``width`` (where all layers are equally wide) and ``width_1`` to ``width_5`` of a size.
-
-    Accuracies and calibration errors become shares. Whether they are shares or per cent in the file is told by their
-    size only where that is certain: a value above 1 is per cent, and accuracies that are all up to 1 are shares, as
-    are the errors beside them. Where the two do not agree, or where there are only errors up to 1, it has to be said.
-    A Brier score is taken as per cent only above 2, an area under a curve only above 1, and the logarithmic score
-    is left as it is.
-
-    Parameters
-    ----------
-    path
-        CSV, Parquet or Arrow.
-    data
-        Name of the data set; by default what a column ``data`` or ``dataset`` says, or else the name of the file.
-    split
-        Name of the split; by default what a column ``split`` says, or else "test".
-    scale, accuracy_scale
-        "share" or "percent" for all of the table; for the accuracies alone, if these differ.
-    architectures
-        Names by index (:func:`certcal.lab.study.read_architectures`), for tables that name models by an index only.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name) / "cifar10_tss.csv"
-    >>> _ = path.write_text("arch,acc,pre_ECE_15,post_KSCE,auc_svhn\na,93.9,4.2,0.8,91.0\nb,90.1,3.9,1.1,88.5\n")
-    >>> table = read_calibration_table(path)
-    >>> table.datasets, table["accuracy"].round(3).tolist(), [str(name) for name in table.measurements]
-    (['cifar10_tss'], [0.939, 0.901], ['pre_ece_15', 'post_ks_error'])
-    >>> folder.cleanup()
+    Architectures are named by index where the table names models by an index only; ``data`` and ``split`` are by
+    default what columns of these names say, or else the file's name and "test".
     """
-    for name, value in (("scale", scale), ("accuracy_scale", accuracy_scale)):
-        if value not in (None, "share", "percent"):
-            raise InputError(f"{name} is {value!r}; use 'share' or 'percent'")
     file = path_of(path)
     try:
         columns = _rename_columns(_columns(file), architectures)
         if data is not None:
             columns["data"] = [data] * len(columns["model"])
-        columns.setdefault("data", [_stem(file)] * len(columns["model"]))
+        columns.setdefault("data", [file.name.split(".")[0] or file.name] * len(columns["model"]))
         if split is not None:
             columns["split"] = [split] * len(columns["model"])
         if not any(is_own(name) and name not in (*KEYS, *SIZES) for name in columns):
@@ -302,10 +276,6 @@ def _model_text(value: Any) -> str:
     if value is None or value != value:
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
-
-
-def _stem(file: Path) -> str:
-    return file.name.split(".")[0] or file.name
 
 
 def _to_shares(columns: dict[str, Any], scale: Scale | None, accuracy_scale: Scale | None) -> dict[str, str]:

@@ -306,7 +306,9 @@ def _kendall_pairs(ranked: _RankedColumns) -> Floats:
     if n and max(ranked.ranks, default=0):
         heaviest = ranked.heaviest()
         map_blocks(some, len(out), small=1 + _SMALL // n)
-    return _symmetric(_tau(out), m)
+    found, (across, up) = np.empty((m, m)), np.triu_indices(m)
+    found[across, up] = found[up, across] = _tau(out)
+    return found
 
 
 def _tau(scores: Counts) -> Floats:
@@ -375,11 +377,3 @@ def _rho(product: Floats, x: Floats, y: Floats) -> Floats:
     x, y = np.broadcast_arrays(x, y)
     below = np.where(x == y, x, np.sqrt(x) * np.sqrt(y))
     return np.clip(np.divide(product, below, out=np.full(product.shape, np.nan), where=below > 0), -1.0, 1.0)
-
-
-def _symmetric(upper: Floats, m: int) -> Floats:
-    """A matrix from its upper triangle, row by row."""
-    found = np.empty((m, m))
-    across, up = np.triu_indices(m)
-    found[across, up] = found[up, across] = upper
-    return found

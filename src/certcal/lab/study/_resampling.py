@@ -205,11 +205,6 @@ def chance_correlation(n: int, level: float = 0.95) -> float:
     """The correlation that unrelated columns of n models reach by chance, with probability 1 - level.
 
     Normal approximation with the exact variance 2 (2n + 5) / (9n (n - 1)) of tau without ties.
-
-    Examples
-    --------
-    >>> round(chance_correlation(30), 2), fewest_models(0.1)
-    (0.25, 175)
     """
     from statistics import NormalDist
 

@@ -52,16 +52,8 @@ class Synthetic:
         return scores, (rng.random(count) < self.eta(scores)).astype(np.uint8)
 
 
-def _calibrated(s: Floats) -> Floats:
-    return s
-
-
 def _smooth(s: Floats) -> Floats:
     return s + 0.1 * np.sin(2 * math.pi * s)
-
-
-def _monotone(s: Floats) -> Floats:
-    return s * s
 
 
 def _oscillating(s: Floats) -> Floats:
@@ -100,9 +92,9 @@ def _oscillation() -> float:
 SYNTHETIC: dict[str, Synthetic] = {
     each.name: each
     for each in (
-        Synthetic("calibrated", "s", _calibrated, 0.0, 1.0, 1.0),
+        Synthetic("calibrated", "s", lambda s: s, 0.0, 1.0, 1.0),
         Synthetic("smooth", "s + 0.1 sin(2πs)", _smooth, 0.2 / math.pi, 1.0, 1 + 0.2 * math.pi),
-        Synthetic("monotone", "s²", _monotone, 1 / 6, 1.0, 2.0),
+        Synthetic("monotone", "s²", lambda s: s * s, 1 / 6, 1.0, 2.0),
         Synthetic(
             "oscillating",
             f"s + {_HEIGHT} min(s, 1 - s) sin({2 * WAVES}πs)",

@@ -445,13 +445,10 @@ def _rows_or_empty(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]
 
 
 def _keys(table: StudyTable, on: Sequence[str], same_cells: bool) -> list[tuple[str, ...]]:
-    parts = [table[name].tolist() for name in on]
-    if same_cells and "model" in on:
-        parts[list(on).index("model")] = [_published_name(name) for name in table["model"].tolist()]
-    return list(zip(*parts, strict=True))
-
-
-def _published_name(name: str) -> str:
     from certcal.lab.study._spaces import Cell, TopologySpace
 
-    return Cell.parse(name).published if name in TopologySpace() else name
+    parts, space = [table[name].tolist() for name in on], TopologySpace()
+    if same_cells and "model" in on:
+        names = table["model"].tolist()
+        parts[list(on).index("model")] = [Cell.parse(each).published if each in space else each for each in names]
+    return list(zip(*parts, strict=True))

@@ -61,22 +61,7 @@ class PerturbedLoss(nn.Module):
 def perturbed_cross_entropy(logits: Tensor, outcomes: Tensor, bandwidth: float, *, nodes: int = NODES) -> Tensor:
     """Mean of -E log S for positives and -E log(1 - S) for negatives, S being the perturbed score.
 
-    Parameters
-    ----------
-    logits
-        One logit of the positive class per sample, or two columns, of which the second is the positive class.
-    outcomes
-        0 or 1 per sample.
-    bandwidth
-        Bandwidth h of the perturbation.
-    nodes
-        Nodes of the quadrature.
-
-    Examples
-    --------
-    >>> logits = torch.tensor([2.0, -1.0, 0.1])
-    >>> round(perturbed_cross_entropy(logits, torch.tensor([1, 0, 1]), 2**-6).item(), 4)
-    0.3622
+    Of two columns of logits the second is that of the positive class.
     """
     margin, y = _as_binary(logits, outcomes)
     # 1 - S is the score 1 - s perturbed, because the kernel is symmetric; its logit is minus that of s.
@@ -89,13 +74,7 @@ def expected_log_score(score: Tensor, bandwidth: float, *, nodes: int = NODES) -
 
     In the angle φ with S = score + h log(tan(φ/2)) the density is constant, so the expectation is the mean of log S
     over an interval of angles. Gauss and Legendre's nodes are pushed to its ends by v³(10 - 15v + 6v²), which takes
-    away the logarithm's singularity at S = 0. Computed in double precision, on the host where a device has none, and
-    returned in that of the input.
-
-    Examples
-    --------
-    >>> [round(each, 4) for each in expected_log_score(torch.tensor([0.0, 0.5, 1.0]), 0.01).tolist()]
-    [-4.9368, -0.6936, -0.0118]
+    away the logarithm's singularity at S = 0. Computed in double precision, on the host where a device has none.
     """
     h = positive(bandwidth, "bandwidth")
     s = wide(score).unsqueeze(-1)
@@ -115,11 +94,6 @@ def near_pair_margin(logits: Tensor, outcomes: Tensor, bandwidth: float) -> Tens
     """Mean of softplus(2h - (zᵢ - zⱼ)) over positives i and negatives j of the batch whose scores are closer than 2h.
 
     z is the logit. Which pairs are near is not differentiated. Without any near pair the value is 0.
-
-    Examples
-    --------
-    >>> round(near_pair_margin(torch.tensor([0.1, 0.1, 3.0]), torch.tensor([1, 0, 0]), 2**-6).item(), 4)
-    0.7089
     """
     h = positive(bandwidth, "bandwidth")
     z, y = _as_binary(logits, outcomes)

@@ -224,9 +224,9 @@ def open_run_folder(
         elif other is not None and not _has_no_progress(path):
             raise InputError(f"{path}: holds a training run with {other}; choose another folder, or pass what it had")
         if other is not None:
-            write_durably(
-                path / RECIPE, _record_bytes({**what, "versions": _software_versions(device_name(str(worker.device)))})
-            )
+            versions = {"certcal": version("certcal"), "torch": str(torch.__version__), "numpy": np.__version__}
+            versions |= {"python": platform.python_version(), "device": device_name(str(worker.device))}
+            write_durably(path / RECIPE, _record_bytes({**what, "versions": versions}))
         yield RunFolder(path)
 
 
@@ -252,11 +252,6 @@ def _run_description(worker: StepWorker, inputs: Inputs, test: Inputs | None) ->
         "judge": None if worker.judge is None else weights_digest(worker.judge),
         "soft": None if worker.soft is None else hashlib.sha256(worker.soft.numpy().tobytes()).hexdigest(),
     }
-
-
-def _software_versions(device: str) -> dict[str, str]:
-    named = {"certcal": version("certcal"), "torch": str(torch.__version__), "numpy": np.__version__}
-    return {**named, "python": platform.python_version(), "device": device}
 
 
 def _check_free(path: Path) -> None:

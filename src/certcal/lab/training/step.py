@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,9 +27,6 @@ from certcal.lab.training._recipe import Recipe
 from certcal.lab.training.parts import Judged, TrainingParts, View, parts_of
 from certcal.lab.training.schedules import Moment, generator_of, moment, seed_of
 from certcal.models.protocol import Outputs
-
-if TYPE_CHECKING:
-    from certcal.lab.training._recipe import Recipe
 
 _KINDS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 # A piece's number, and the numbers of its samples.

@@ -11,7 +11,7 @@ import numpy as np
 
 from certcal._base.rounding import percent_text, sure_text, times_text
 from certcal.claims import Bound, Estimate
-from certcal.metrics import DEFAULT, row_names
+from certcal.metrics.registry import DEFAULT, row_names
 from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, TextBars, covering, ticks
 from certcal.report.document import (
     Block,

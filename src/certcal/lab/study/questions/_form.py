@@ -120,13 +120,7 @@ def _abridge(begin: str, texts: Sequence[str]) -> str:
 
 
 def fill(sentence: str, **words: Any) -> str:
-    """A sentence with its words; a [clause] is left out where one of its words is None.
-
-    Examples
-    --------
-    >>> fill("it falls[ to {value:.1f}][ within {time}].", value=0.5, time=None)
-    'it falls to 0.5.'
-    """
+    """A sentence with its words; a [clause] is left out where one of its words is None."""
     said: list[str] = []
     for place, piece in enumerate(_CLAUSE.split(sentence)):
         names = [name.partition(".")[0] for _, name, _, _ in Formatter().parse(piece) if name]
