@@ -68,18 +68,6 @@ def test_the_seed_decides_everything(rough, method):
     assert first != other
 
 
-def test_the_trajectory_is_the_best_so_far(rough):
-    for objective, better in (("accuracy", max), ("ece", min)):
-        found = random_search(rough, objective, 60, seed=2)
-        expected, best = [], None
-        for number, value in enumerate(found.values.tolist(), start=1):
-            if best is None or (value != best and better(value, best) == value):
-                best = value
-                expected.append((number, value))
-        assert list(found.trajectory) == expected
-        assert found.trajectory[-1][1] == found.value
-
-
 def test_random_search_takes_each_architecture_equally_often():
     benchmark = Benchmark(StudyTable.of({"model": list("abcde"), "accuracy": [0.1, 0.2, 0.3, 0.4, 0.5]}))
     first = [random_search(benchmark, "accuracy", 2, seed).evaluated[0] for seed in range(1000)]

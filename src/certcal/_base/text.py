@@ -53,6 +53,15 @@ def ends_of_paths(paths: Sequence[str]) -> list[str] | None:
     return None
 
 
+def is_number(text: str) -> bool:
+    """Whether Python takes a text for a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def counted(n: int, thing: str) -> str:
     """So many of a thing."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"

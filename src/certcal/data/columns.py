@@ -214,7 +214,6 @@ def sample_keys(source: Any, column: str, *, required: bool = True) -> list[str]
 
 
 def _read_whole(table: OpenTable, names: list[str]) -> dict[str, Any]:
-    """Columns, each as one; not those that hold lists or records."""
     from certcal.data.arrow import pa
 
     parts: dict[str, list[Any]] = {name: [] for name in names}

@@ -110,5 +110,4 @@ def _is_table(sheet: Any) -> bool:
 
 
 def _without_end(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A row up to its last cell that is filled."""
     return row[: max(place for place, cell in enumerate(row) if cell is not None) + 1]

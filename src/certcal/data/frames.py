@@ -34,7 +34,12 @@ class MemoryTable(OpenTable):
         self.path = self.file = Path("table")
         self._made: dict[str, Any] = {}
         if _is_frame(source):
-            self._from_columns(*_frame_columns(source), rows=len(source))
+            columns, index, repeated = _frame_columns(source)
+            check_column_count(self.path, len(columns) + len(index))
+            self._values, self.rows = columns | index, len(source)
+            kinds: dict[str, Kind] = dict.fromkeys(index, "index")
+            kinds |= {name: self._kind(values) for name, values in columns.items()}
+            self.columns = tuple(TableColumn(name, kinds[name]) for name in (*columns, *repeated, *index))
             return
         kind = type(source).__name__
         try:
@@ -50,13 +55,6 @@ class MemoryTable(OpenTable):
         self.metadata = schema_notes(table.schema)
         self._made = dict(zip(self.names, table.columns, strict=True))
         self.rows = table.num_rows
-
-    def _from_columns(self, columns: dict[str, Any], index: dict[str, Any], repeated: list[str], *, rows: int) -> None:
-        check_column_count(self.path, len(columns) + len(index))
-        self._values, self.rows = columns | index, rows
-        kinds: dict[str, Kind] = dict.fromkeys(index, "index")
-        kinds |= {name: self._kind(values) for name, values in columns.items()}
-        self.columns = tuple(TableColumn(name, kinds[name]) for name in (*columns, *repeated, *index))
 
     def _kind(self, values: Any) -> Kind:
         known = _NUMPY_KINDS.get(getattr(values.dtype, "kind", "O"))

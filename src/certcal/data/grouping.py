@@ -206,7 +206,6 @@ class _ColumnRead:
         return self.words.setdefault(text, len(self.words))
 
     def count(self, numbers: Floats, most: int | None = None) -> None:
-        """Add numbers to those seen."""
         new, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
         values, places = np.unique(np.concatenate((self.values, new)), return_inverse=True)
         self.counts = np.bincount(places, np.concatenate((self.counts, counts))).astype(np.int64)
@@ -216,7 +215,6 @@ class _ColumnRead:
             raise InputError(reason, argument="by", remedy="round them, or allow more memory")
 
     def cut(self) -> Cut:
-        """The groups of the column."""
         starts, names, said = self.values, [class_name(value) for value in self.values.tolist()], ""
         if self.days:
             starts, names, said = self._periods()

@@ -320,8 +320,38 @@ class IntervalTable:
         return replace(self, **some, **chosen)
 
     def by_sample(self) -> SampleIntervals:
-        """The rows of each sample beside each other; see :class:`SampleIntervals`."""
-        return _align(self)
+        """The rows of each sample beside each other, in the order in which the samples appear.
+
+        A table of several radii must say which rows are of the same sample: it is not guessed from their order.
+        """
+        several = len(self.radii) > 1
+        if several and self.sample_codes is None:
+            raise InputError(
+                f"{self.path}: there are rows at {len(self.radii)} radii and no column says which are of the same "
+                "sample; name one as sample, or choose one radius"
+            )
+        names = None if self.sample_codes is None else self.sample_names
+        samples = np.arange(len(self)) if self.sample_codes is None else self.sample_codes
+        at = (samples, np.zeros(len(self), np.int64) if self.radius_codes is None else self.radius_codes)
+        shape = n, _ = len(self) if names is None else len(names), max(1, len(self.radii))
+        _refuse_missing_rows(self, at, shape)
+        lower, upper, certified = np.zeros(shape), np.ones(shape), np.ones(shape, np.bool_)
+        everywhere = np.ones(len(self), np.bool_)
+        kept = everywhere if self.certified is None else self.certified
+        certified[at] = kept
+        lower[at] = np.where(kept, self.lower, 0.0)
+        upper[at] = np.where(kept, self.upper, 1.0)
+        confidence = None
+        if self.confidence is not None:
+            what = "of one confidence without a perturbation at one radius and of another at"
+            confidence = _value_per_sample(self, samples, self.confidence.astype(np.float64), n, everywhere, what)
+        # Rows that are not certified need not say whether they are correct, without confidences.
+        says = kept if confidence is None else everywhere
+        correct = _value_per_sample(self, samples, self.correct, n, says, "correct at one radius and not at")
+        origin = self.origin if names == tuple(map(str, range(n))) else None
+        known, run = (None, None) if origin is None else (origin.samples, origin.run)
+        found = known or fingerprint_of(correct, confidence, lower, upper, certified)
+        return SampleIntervals(self.radii, lower, upper, certified, correct, confidence, names, found, run)
 
     def parts(self) -> Iterator[IntervalPart]:
         """Each radius as a whole and then by group."""
@@ -354,41 +384,6 @@ class SampleIntervals:
 
     def __len__(self) -> int:
         return self.correct.size
-
-
-def _align(table: IntervalTable) -> SampleIntervals:
-    """Put the rows of each sample together, in the order in which the samples appear.
-
-    A table of several radii must say which rows are of the same sample: it is not guessed from their order.
-    """
-    several = len(table.radii) > 1
-    if several and table.sample_codes is None:
-        raise InputError(
-            f"{table.path}: there are rows at {len(table.radii)} radii and no column says which are of the same "
-            "sample; name one as sample, or choose one radius"
-        )
-    names = None if table.sample_codes is None else table.sample_names
-    samples = np.arange(len(table)) if table.sample_codes is None else table.sample_codes
-    at = (samples, np.zeros(len(table), np.int64) if table.radius_codes is None else table.radius_codes)
-    shape = n, _ = len(table) if names is None else len(names), max(1, len(table.radii))
-    _refuse_missing_rows(table, at, shape)
-    lower, upper, certified = np.zeros(shape), np.ones(shape), np.ones(shape, np.bool_)
-    everywhere = np.ones(len(table), np.bool_)
-    kept = everywhere if table.certified is None else table.certified
-    certified[at] = kept
-    lower[at] = np.where(kept, table.lower, 0.0)
-    upper[at] = np.where(kept, table.upper, 1.0)
-    confidence = None
-    if table.confidence is not None:
-        what = "of one confidence without a perturbation at one radius and of another at"
-        confidence = _value_per_sample(table, samples, table.confidence.astype(np.float64), n, everywhere, what)
-    # Rows that are not certified need not say whether they are correct, without confidences.
-    says = kept if confidence is None else everywhere
-    correct = _value_per_sample(table, samples, table.correct, n, says, "correct at one radius and not at")
-    origin = table.origin if names == tuple(map(str, range(n))) else None
-    known, run = (None, None) if origin is None else (origin.samples, origin.run)
-    found = known or fingerprint_of(correct, confidence, lower, upper, certified)
-    return SampleIntervals(table.radii, lower, upper, certified, correct, confidence, names, found, run)
 
 
 def _refuse_missing_rows(

@@ -194,7 +194,6 @@ class _PredictionResolver(Resolver):
         return _layout("confidence", confidence=confidence, prediction=prediction, label=label, weight=weight)
 
     def _by_score(self) -> Layout:
-        """A binary score with an outcome; a label may be the outcome."""
         self._refuse_ends()
         if "outcome" in self.given:
             self.refuse_with("outcome", "label")

@@ -385,7 +385,6 @@ class PredictionStream:
         )
 
     def _arrays(self, size: int | None, groups: Groupings | None) -> Iterator[Arrays]:
-        """Arrays of each piece, not yet checked for range."""
         from certcal.data.values import Codes
 
         layout, classes, reader = self.layout, Codes(of_classes=True), self.reader

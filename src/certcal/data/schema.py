@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
 from certcal._base.checks import InputError
-from certcal._base.text import plain_name
+from certcal._base.text import is_number, plain_name
 from certcal.data.formats import TableColumn
 
 _MOST_COMPARED, _LONGEST_COMPARED = 1000, 100
@@ -459,12 +459,4 @@ class Resolver:
 
 def are_data(names: Sequence[str]) -> bool:
     """Whether names of columns are rather a row of numbers, and not those that an array gets as a frame."""
-    return bool(names) and all(map(_is_number, names)) and list(names) != list(map(str, range(len(names))))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return bool(names) and all(map(is_number, names)) and list(names) != list(map(str, range(len(names))))

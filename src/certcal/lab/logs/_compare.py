@@ -6,7 +6,6 @@ A run or log without a name of its method is a family of one.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, groupby
@@ -117,15 +116,16 @@ def compare(
         check_same_samples(known)
     cut, separate, left_out = on_common_samples(given, known, samples)
     different = find_different_samples(separate)
-    together = _pool_repeats(members, cut)
-    records = [as_record(each) for each in together.values()]
-    counts = Counter((one.family, one.sigma) for one in members)
-    held = [
-        ComparedMember(family, replace(run, runs=counts[family, sigma]), record)
-        for (family, sigma), run, record in zip(
-            together, _compared_runs(list(together.values()), records, at, alpha), records, strict=True
-        )
+    several: dict[tuple[str, float], list[int]] = {}
+    for place, one in enumerate(members):
+        several.setdefault((one.family, one.sigma), []).append(place)
+    together = [
+        cut[own[0]] if len(own) == 1 else pool_runs([cut[i] for i in own], f"{family} {sigma:g}")
+        for (family, sigma), own in several.items()
     ]
+    records = [as_record(each) for each in together]
+    compared = zip(several.items(), _compared_runs(together, records, at, alpha), records, strict=True)
+    held = [ComparedMember(family, replace(run, runs=len(own)), record) for ((family, _), own), run, record in compared]
     runs = [one.run for one in held]
     of_family = {one.family: tuple(each.run for each in held if each.family == one.family) for one in members}
     families = tuple(RunFamily(name, own, best_accuracy([run.curve for run in own])) for name, own in of_family.items())
@@ -133,6 +133,11 @@ def compare(
         sigma: [(one.family, one.run) for one in held if one.run.sigma == sigma]
         for sigma in sorted({run.sigma for run in runs})
     }
+    repeats = tuple(
+        RepeatedRuns(*key, _compared_runs([cut[i] for i in own], [separate[i] for i in own], runs[0].curve.at, alpha))
+        for key, own in several.items()
+        if len(own) > 1
+    )
     if samples == "unpaired":
         left_out, different = [UNPAIRED], None
     elif different is not None:
@@ -145,32 +150,7 @@ def compare(
         budgets=setting_tables(by_sigma, asked),
         differences=_differences(held, level, paired=samples != "unpaired") if different is None else (),
         calibration=_certify_calibration(members, separate, at if calibration_at is None else calibration_at, alpha),
-        repeats=_group_repeats(members, cut, separate, runs[0].curve.at, alpha),
-    )
-
-
-def _pool_repeats(members: Sequence[FamilyMember], sources: Sequence[Any]) -> dict[tuple[str, float], Any]:
-    """One source per method and noise level; several are pooled."""
-    several: dict[tuple[str, float], list[Any]] = {}
-    for one, source in zip(members, sources, strict=True):
-        several.setdefault((one.family, one.sigma), []).append(source)
-    return {
-        (family, sigma): own[0] if len(own) == 1 else pool_runs(own, f"{family} {sigma:g}")
-        for (family, sigma), own in several.items()
-    }
-
-
-def _group_repeats(
-    members: Sequence[FamilyMember], sources: Sequence[Any], records: Sequence[VoteRecord], at: Any, alpha: float
-) -> tuple[RepeatedRuns, ...]:
-    """Every run of a method that has several at a noise level."""
-    places: dict[tuple[str, float], list[int]] = {}
-    for place, one in enumerate(members):
-        places.setdefault((one.family, one.sigma), []).append(place)
-    return tuple(
-        RepeatedRuns(family, sigma, _compared_runs([sources[i] for i in own], [records[i] for i in own], at, alpha))
-        for (family, sigma), own in places.items()
-        if len(own) > 1
+        repeats=repeats,
     )
 
 

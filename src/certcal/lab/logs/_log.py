@@ -17,6 +17,7 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, failure_probability, noise_level, whole_number
 from certcal._base.durable import open_regular
 from certcal._base.files import path_of
+from certcal._base.text import is_number
 from certcal.data.layout import log_columns
 from certcal.data.schema import LOG
 from certcal.smoothing.robustness.votes import VoteRecord, certifying_probability, smallest_votes, vote_radii
@@ -353,19 +354,11 @@ def _parse_columns(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
 
 def _other_reader_hint(header: Sequence[str]) -> str:
     """End of an error that names the function for a published file of another format; empty if unknown."""
-    if header == ["x", "y"] or (len(header) == 2 and all(_is_number(each) for each in header)):
+    if header == ["x", "y"] or (len(header) == 2 and all(is_number(each) for each in header)):
         return "; this is a curve, which certcal.lab.logs.read_curve reads"
     if any(name.startswith("exp_cdf_") for name in header):
         return "; these are certified confidences, which certcal.lab.logs.read_confidence_log reads"
     return ""
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def tab_lines(path: str | os.PathLike[str]) -> list[str]:

@@ -288,7 +288,6 @@ def _headline(found: Comparison) -> list[Block]:
 
 
 def _noise_levels_text(found: Comparison, graphs: Sequence[DominanceGraph]) -> str:
-    """Noise levels of some graphs, in words."""
     sigmas = [f"{graph.sigma:g}" for graph in graphs if graph.sigma is not None]
     said = [f"at sigma {', '.join(sigmas)}"] if sigmas else []
     best = "each at its own sigma" if _has_single_runs(found) else "with the best sigma at each radius"
@@ -373,7 +372,6 @@ def _matrix(graph: DominanceGraph, where: str) -> Table:
 
 
 def _by_sigma(found: Comparison, row: Callable[[str, Compared], Sequence[Cell]]) -> list[Sequence[Cell] | Heading]:
-    """A row per run, under a heading per noise level."""
     rows: list[Sequence[Cell] | Heading] = []
     for sigma in found.sigmas:
         rows += [Heading(f"sigma {sigma:g}"), *(row(name, run) for name, run in found.at_sigma(sigma))]
@@ -420,7 +418,6 @@ def _rounding_note(found: Comparison) -> str:
 
 
 def _repeats_table(found: Comparison) -> Table:
-    """Mean and standard deviation over the runs of a method at a noise level, as published tables give them."""
 
     def cell(spread: Spread, times: float, digits: int) -> str:
         return f"{times * spread.mean:.{digits}f} ± {times * spread.deviation:.{digits}f}"

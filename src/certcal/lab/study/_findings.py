@@ -6,7 +6,6 @@ import math
 from bisect import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -262,14 +261,3 @@ def brackets(size: Floats) -> list[tuple[str, NDArray[np.bool_]]]:
         which = (size >= start) & (size < end) & np.isfinite(size)
         found.append((f"{start:,.6g} to {float(size[which].max()):,.6g}", which))
     return found
-
-
-def plain_values(value: Any) -> Any:
-    """Values for JSON: lists for tuples and arrays, None for NaN and infinity."""
-    if isinstance(value, dict):
-        return {name: plain_values(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, (tuple, list)):
-        return [plain_values(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, np.ndarray):
-        return plain_values(value.tolist())  # pyright: ignore[reportUnknownMemberType]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -281,7 +281,6 @@ def _check_complete(path: Path, entries: Sequence[SeenEntry], finished: Finished
 
 
 def _table_of(seen: SeenSource, finished: FinishedRows, task: MeasurementTask) -> StudyTable:
-    """The rows of all entries, in their order."""
     keys = [entry.key for entry in seen.entries]
     own = dict(zip(KEYS, zip(*keys, strict=True), strict=True))
     given = {

@@ -262,7 +262,6 @@ class _RankedColumns:
 
 
 def _ranked_columns(columns: Sequence[NDArray[Any]]) -> _RankedColumns:
-    """Sort every column."""
     from certcal._kernels import ranks as kernels
 
     rows = columns[0].size if columns else 0
@@ -285,7 +284,6 @@ def _ranked_columns(columns: Sequence[NDArray[Any]]) -> _RankedColumns:
 
 
 def _kendall_pairs(ranked: _RankedColumns) -> Floats:
-    """τ_b of every pair."""
     from certcal._kernels import ranks as kernels
 
     m, n = len(ranked.ranks), ranked.codes.shape[1]
@@ -321,7 +319,6 @@ def _tau(scores: Counts) -> Floats:
 
 
 def _spearman_pairs(ranked: _RankedColumns) -> Floats:
-    """ρ of every pair."""
     from certcal._kernels import ranks as kernels
 
     m, n = len(ranked.ranks), ranked.codes.shape[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from certcal._base.progress import SILENT, Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal.lab.study._designs import match_columns
-from certcal.lab.study._findings import Chart, Finding, QuestionAnswer, join_words, plain_values
+from certcal.lab.study._findings import Chart, Finding, QuestionAnswer, join_words
 from certcal.lab.study._overview import StudyOverview, open_study_table
 from certcal.lab.study._population import SMALLEST_TOP, Population, Sheet, populate
 from certcal.lab.study._ranks import correlations
@@ -55,7 +55,9 @@ class StudyReviewSettings:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StudyReview(Result):
+class StudyReview(
+    Result, kind="study_review", keys="source answers charts models datasets split failed settings cautions"
+):
     """What a population of models says about calibration and how it is measured.
 
     Examples
@@ -123,13 +125,6 @@ class StudyReview(Result):
         )
         return (told,)
 
-    def contents(self) -> dict[str, Any]:
-        """Plain values for JSON; numbers that do not exist are null."""
-        whole = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "source"}
-        whole |= {name: [asdict(each) for each in getattr(self, name)] for name in ("answers", "charts")}
-        document = {"type": "study_review", "source": self.source}
-        return {**document, **plain_values(whole)}
-
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per finding, with all digits."""
         lines = [(answer.number, found) for answer in self.answers for found in answer.findings]
@@ -149,18 +144,8 @@ def review(
     *,
     questions: Annotated[int | Iterable[int] | None, Range(1, len(QUESTIONS)), Option("--question")] = None,
     metric: Annotated[
-        Literal[
-            "ece",
-            "equal_mass_ece",
-            "classwise_ece",
-            "classwise_equal_mass_ece",
-            "mce",
-            "ks_error",
-            "kde_ece",
-            "mmce",
-            "nll",
-            "brier_score",
-        ],
+        Literal["ece", "equal_mass_ece", "classwise_ece", "classwise_equal_mass_ece", "mce", "ks_error"]
+        | Literal["kde_ece", "mmce", "nll", "brier_score"],
         Option(metavar="NAME"),
     ] = "ece",
     bins: Annotated[int, Range(1, 10_000_000)] = 15,
@@ -419,7 +404,6 @@ def _cautions(population: Population) -> Iterator[str]:
 
 
 def _duplicates(sheet: Sheet) -> Iterator[str]:
-    """Models with the same measurements as another one."""
     values = sheet.numbers([str(measurement) for measurement in sheet.source.measurements])
     values[values == 0] = 0.0  # one zero
     known = values[~np.isnan(values).any(axis=1)]

@@ -252,7 +252,6 @@ def _summarise(
     judge: Benchmark | None,
     source: str,
 ) -> StudySearch:
-    """Means, spreads and regrets of what was found."""
     judge = None if judge is benchmark else judge
     judging = judge or benchmark
     numbers = _numbers(judging, judge is not None)

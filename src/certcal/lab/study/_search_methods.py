@@ -30,14 +30,6 @@ class SearchRun:
     evaluated: tuple[str, ...]  # in order, each once
     values: NDArray[np.float64]
 
-    @property
-    def trajectory(self) -> tuple[tuple[int, float], ...]:
-        """Number of the evaluation, from 1, and value, wherever the best so far became better."""
-        sign = 1 if self.objective.higher else -1
-        so_far = np.maximum.accumulate(sign * self.values)
-        better = np.flatnonzero(np.diff(so_far, prepend=-np.inf) > 0)
-        return tuple((int(place) + 1, float(self.values[place])) for place in better)
-
 
 class _Evaluations:
     """Architectures looked up so far, in order; full when the budget is spent or nothing is left."""

@@ -147,7 +147,6 @@ def _state(value: Any) -> tuple[float, str]:
 
 
 def _failed_row(reason: str) -> Row:
-    """The row of what could not be measured."""
     return {"status": FAILED, "reason": escape_undecodable(" ".join(reason.split()))}
 
 

@@ -140,12 +140,10 @@ class _ConfidenceLoss(Constants):
         return TrainingParts(GaussianNoise(recipe.draws) if recipe.sigma else None, self)
 
     def __call__(self, view: View) -> Judged:
-        """The loss."""
         log_probabilities = view.target.log_probabilities(view.found.inputs)
         return Judged(self.loss(log_probabilities, view.labels), log_probabilities)
 
     def loss(self, log_probabilities: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a batch."""
         raise NotImplementedError
 
 

@@ -206,8 +206,6 @@ def train(
 
 @dataclass(eq=False)
 class _Loop:
-    """Epochs of one call."""
-
     state: TrainingState
     crew: StepWorker | ProcessCrew
     test: Inputs | None
@@ -222,7 +220,6 @@ class _Loop:
         self.saved, self.samples = time.perf_counter(), 0
 
     def epoch(self) -> None:
-        """Train the remaining batches of the present epoch."""
         state, recipe = self.state, self.worker.recipe
         now = moment(recipe, state.epoch)
         began = time.perf_counter()
@@ -269,7 +266,6 @@ class _Loop:
             raise InputError(why, argument="pieces", remedy=remedy) from error
 
     def _select(self, now: Moment) -> None:
-        """Weigh the samples for the epoch."""
         worker, before = self.worker, self.state.selection
         target = Target(worker.network.eval(), worker.outputs)
         judge = None if worker.judge is None else Target(worker.judge, worker.outputs)

@@ -240,7 +240,6 @@ def check_names(values: Mapping[str, Any], own: Sequence[str] = ()) -> None:
 
 
 def _check_constants(method: str, given: Any) -> Any:
-    """A method's own constants, checked."""
     kind = Constants.of.get(method)
     if kind is None:
         if given:

@@ -160,7 +160,6 @@ def soft_labels(
 
 
 def _labels_as_float32(soft: Any, worker: StepWorker) -> Tensor:
-    """Probabilities of every training sample, as float32."""
     rows = probability_matrix(soft, "soft").astype(np.float32)
     expected = worker.labels.numel(), _count_outputs(worker)
     if rows.shape != expected:
@@ -264,7 +263,6 @@ def load_start(start: Start, network: nn.Module) -> nn.Module:
 
 
 def _weights_of(start: Start, network: nn.Module, name: str) -> Mapping[str, Tensor]:
-    """The weights to begin with, if they fit."""
     if isinstance(start, nn.Module):
         found: Mapping[str, Tensor] = start.state_dict()
         what = f"start ({type(start).__name__})"
