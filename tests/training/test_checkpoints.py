@@ -14,7 +14,7 @@ import torch
 import certcal
 from certcal import InputError
 from certcal.lab.training import METHODS, Diverged, Judged, export_events, read_log, train
-from certcal.lab.training.parts import SmoothedCrossEntropy
+from certcal.lab.training.parts import smoothed_cross_entropy
 from certcal.models.networks import load_weights
 from tests.training.digits import (
     ROOT,
@@ -61,7 +61,7 @@ def test_dropout_batch_normalisation_and_adam_resume_to_the_same_bits(tmp_path):
 
 
 def far_below_zero(view):
-    judged = SmoothedCrossEntropy()(view)
+    judged = smoothed_cross_entropy(view)
     return Judged(judged.loss - 100, judged.log_probabilities)
 
 

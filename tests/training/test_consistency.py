@@ -7,7 +7,7 @@ import torch
 
 from certcal.lab.training import Moment, recipe
 from certcal.lab.training._consistency import Consistency
-from certcal.lab.training.parts import MeanCrossEntropy, SmoothedCrossEntropy, parts_of
+from certcal.lab.training.parts import mean_cross_entropy, parts_of, smoothed_cross_entropy
 from tests.training.views import finite_slopes, linear, slopes
 from tests.training.views import seen as view_of
 
@@ -43,11 +43,11 @@ def test_the_recipe_says_which_cross_entropy():
     usual = recipe("consistency", weight=0.0, entropy=0.0)
     assert usual.loss == "draws"
     assert parts_of(usual).objective(seen(DRAWS, [0, 1])).loss.item() == pytest.approx(
-        MeanCrossEntropy()(seen(DRAWS, [0, 1])).loss.item(), rel=1e-12
+        mean_cross_entropy(seen(DRAWS, [0, 1])).loss.item(), rel=1e-12
     )
     smoothed = recipe("consistency", weight=0.0, entropy=0.0, loss="smoothed")
     assert parts_of(smoothed).objective(seen(DRAWS, [0, 1])).loss.item() == pytest.approx(
-        SmoothedCrossEntropy()(seen(DRAWS, [0, 1])).loss.item(), rel=1e-12
+        smoothed_cross_entropy(seen(DRAWS, [0, 1])).loss.item(), rel=1e-12
     )
 
 
@@ -56,7 +56,7 @@ START = 3 * torch.randn((4, 3), generator=torch.Generator().manual_seed(1), dtyp
 
 @pytest.mark.parametrize(("weight", "entropy"), [(10.0, 0.0), (0.0, 3.0), (10.0, 0.5)])
 def test_gradients_are_those_of_finite_differences(weight, entropy):
-    objectives = (Consistency(weight, entropy), MeanCrossEntropy())
+    objectives = (Consistency(weight, entropy), mean_cross_entropy)
     gradient, plain = (slopes(lambda w, of=of: of(linear(w, NOW)).loss, START) for of in objectives)
     assert (gradient - plain).abs().max() > 0.01
 
@@ -71,7 +71,7 @@ def test_draws_that_agree_have_no_divergence():
 def test_a_single_draw_leaves_the_entropy_only():
     one = seen(DRAWS[:1], [0, 1])
     spread = -sum(p * math.log(p) for p in (0.9, 0.1, 0.2, 0.8)) / 2
-    difference = Consistency(50.0, 2.0)(one).loss - MeanCrossEntropy()(one).loss
+    difference = Consistency(50.0, 2.0)(one).loss - mean_cross_entropy(one).loss
     assert difference.item() == pytest.approx(2 * spread, rel=1e-12)
 
 

@@ -10,7 +10,7 @@ from certcal import InputError
 from certcal.attacks import Found, Target
 from certcal.lab.training import Moment, View, recipe
 from certcal.lab.training._macer import Macer
-from certcal.lab.training.parts import SmoothedCrossEntropy, parts_of
+from certcal.lab.training.parts import parts_of, smoothed_cross_entropy
 from tests.training.views import LABELS, finite_slopes, linear, slopes
 from tests.training.views import seen as view_of
 
@@ -24,7 +24,7 @@ def seen(logits, labels, now=NOW, outputs="logits"):
 
 def second_term(macer, view):
     """What the loss has beyond the cross entropy."""
-    return (macer(view).loss - SmoothedCrossEntropy()(view).loss).item()
+    return (macer(view).loss - smoothed_cross_entropy(view).loss).item()
 
 
 # Two draws of two samples of three classes; sharpness 2 squares the probabilities and divides by their sum.
@@ -61,7 +61,7 @@ START = torch.randn((4, 3), generator=torch.Generator().manual_seed(1), dtype=to
 def test_gradients_are_those_of_finite_differences(sharpness):
     macer = Macer(sharpness=sharpness, margin=4.0)
     gradient, plain = (
-        slopes(lambda w, of=of: of(linear(w, NOW)).loss, START) for of in (macer, SmoothedCrossEntropy())
+        slopes(lambda w, of=of: of(linear(w, NOW)).loss, START) for of in (macer, smoothed_cross_entropy)
     )
     assert (gradient - plain).abs().max() > 0.1
 
@@ -87,7 +87,7 @@ def test_the_second_term_ends_where_the_margin_is_reached():
     short = Macer(sharpness=1.0, margin=apart + 0.01)
     assert second_term(short, view) == pytest.approx(12 * 0.5 / 2 * 0.01, rel=1e-9)
     reached = torch.autograd.grad(Macer(sharpness=1.0, margin=apart * 0.999)(view).loss, rows)[0]
-    assert torch.equal(reached, torch.autograd.grad(SmoothedCrossEntropy()(view).loss, rows)[0])
+    assert torch.equal(reached, torch.autograd.grad(smoothed_cross_entropy(view).loss, rows)[0])
 
 
 @pytest.mark.parametrize("outputs", ["logits", "probabilities"])

@@ -14,7 +14,7 @@ from certcal import InputError
 from certcal.attacks import ADVERSARIES, AcceAdversary, Ball, BrierAdversary, ExactAdversary, Found
 from certcal.data import Inputs
 from certcal.lab.training import METHODS, Judged, Moment, Recipe, recipe, train
-from certcal.lab.training.parts import LOSSES, MeanCrossEntropy, MixedLoss, SmoothedCrossEntropy, parts_of
+from certcal.lab.training.parts import LOSSES, MixedLoss, mean_cross_entropy, parts_of, smoothed_cross_entropy
 from certcal.models.networks import MLP
 from tests.training.digits import same_weights
 from tests.training.views import LABELS, linear, seen, slopes
@@ -24,11 +24,11 @@ NOW = Moment(2, 0.3, 0.3, 0.1)
 
 START = 3 * torch.randn((4, 3), generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 OBJECTIVES = {
-    "smoothed": (SmoothedCrossEntropy(), None),
-    "draws": (MeanCrossEntropy(), None),
+    "smoothed": (smoothed_cross_entropy, None),
+    "draws": (mean_cross_entropy, None),
     "mixed with acce": (MixedLoss(0.6), AcceAdversary(3, bins=4, sigma=0.5)),
     "mixed with exact": (MixedLoss(0.6), ExactAdversary(3, bins=4)),
-    "mixed of draws": (MixedLoss(0.6, MeanCrossEntropy()), AcceAdversary(3, bins=4, sigma=0.5)),
+    "mixed of draws": (MixedLoss(0.6, mean_cross_entropy), AcceAdversary(3, bins=4, sigma=0.5)),
 }
 
 
@@ -48,13 +48,13 @@ def two_draws():
 
 
 def test_the_smoothed_loss_is_the_logarithm_of_the_mean_probability():
-    judged = SmoothedCrossEntropy()(two_draws())
+    judged = smoothed_cross_entropy(two_draws())
     assert judged.loss.item() == pytest.approx(-math.log(0.6), rel=1e-6)
     assert judged.log_probabilities.exp().tolist() == [pytest.approx([0.6, 0.4], rel=1e-6)]
 
 
 def test_the_mean_loss_is_the_mean_of_the_logarithms():
-    judged = MeanCrossEntropy()(two_draws())
+    judged = mean_cross_entropy(two_draws())
     assert judged.loss.item() == pytest.approx(-(math.log(0.9) + math.log(0.3)) / 2, rel=1e-6)
     assert judged.log_probabilities.exp().tolist() == [pytest.approx([0.6, 0.4], rel=1e-6)]
 
@@ -70,7 +70,7 @@ def test_the_mixed_loss_weighs_cross_entropy_and_calibration():
 
 
 def test_the_mixed_loss_is_the_cross_entropy_where_nothing_was_attacked():
-    assert torch.equal(MixedLoss(0.8)(two_draws()).loss, SmoothedCrossEntropy()(two_draws()).loss)
+    assert torch.equal(MixedLoss(0.8)(two_draws()).loss, smoothed_cross_entropy(two_draws()).loss)
 
 
 # --- parts of one's own -----------------------------------------------------------------------------------------------
@@ -115,8 +115,8 @@ def test_every_name_that_a_recipe_takes_stands_for_a_part() -> None:
         made = parts_of(Recipe("smoothadv", epsilon=0.1, attack_steps=7, adversary=name)).adversary
         assert type(made(NOW)) is kind
         assert made(NOW).steps == 7
-    for name, kind in LOSSES.items():
-        assert parts_of(Recipe("standard", loss=name)).objective == kind()
+    for name, objective in LOSSES.items():
+        assert parts_of(Recipe("standard", loss=name)).objective is objective
 
 
 def test_an_adversary_by_name_has_the_numbers_of_the_recipe_and_of_the_epoch() -> None:

@@ -10,7 +10,7 @@ import torch
 from certcal import InputError
 from certcal.data import Inputs, Rows
 from certcal.lab.training import METHODS, Judged, View, recipe, train
-from certcal.lab.training.parts import MeanCrossEntropy
+from certcal.lab.training.parts import mean_cross_entropy
 from certcal.lab.training.step import Place, StepWorker
 from certcal.models.devices import torch_threads
 from tests.training.digits import Modern, data, network, same_weights, small
@@ -71,7 +71,7 @@ class Watching:
 
     def __call__(self, view: View) -> Judged:
         self.seen.append(view.found.inputs)
-        return MeanCrossEntropy()(view)
+        return mean_cross_entropy(view)
 
 
 @pytest.mark.parametrize("method", ["acce-act", "exact-act", "exact-act-ahead"])
@@ -151,7 +151,7 @@ class Looking:
     together: bool = True
 
     def __call__(self, view: View) -> Judged:
-        found = [MeanCrossEntropy()(view) for _ in range(self.times)]
+        found = [mean_cross_entropy(view) for _ in range(self.times)]
         return Judged(sum(each.loss for each in found) / self.times, found[0].log_probabilities)
 
 

@@ -227,8 +227,7 @@ def matrix(columns: Sequence[ColumnValues]) -> NDArray[Any]:
 class Codes:
     """Numbers for the distinct values of one or several columns, the same across record batches."""
 
-    def __init__(self, *, missing: str | None = None, limit: int = MAX_CLASSES, of_classes: bool = False) -> None:
-        self.missing = missing
+    def __init__(self, *, limit: int = MAX_CLASSES, of_classes: bool = False) -> None:
         self.limit = limit
         self.of_classes = of_classes  # so that numbers with a fraction are refused
         self._codes: dict[str, int] = {}
@@ -240,8 +239,7 @@ class Codes:
 
     def add(self, cells: ColumnValues) -> NDArray[np.int64]:
         """Codes of a column's values."""
-        if self.missing is None:
-            cells.refuse_missing()
+        cells.refuse_missing()
         try:
             values, positions = cells.distinct()
         except pa.ArrowNotImplementedError:
@@ -249,7 +247,7 @@ class Codes:
         for index, value in enumerate(values if self.of_classes else ()):
             if _is_fraction(value):
                 cells.refuse(positions == index, f"is {value}, no class", "use whole numbers or names")
-        names = [str(self.missing) if value is None else class_name(value) for value in values]
+        names = [class_name(value) for value in values]
         table = np.array([self._codes.setdefault(name, len(self._codes)) for name in names], np.int64)
         if len(self._codes) > self.limit:
             reason = f"column {cells.column!r} has more than {self.limit} distinct values; choose another column"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
@@ -22,14 +22,9 @@ if TYPE_CHECKING:
 # --- noise: what is added to the inputs of a piece before the network sees them ------------------------------------
 
 
-class Noise(Protocol):
-    """Draws the noise of a piece. It may look at the network, which is in evaluation mode without gradients."""
-
-    def __call__(
-        self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
-    ) -> Tensor | None:
-        """Noise (draws, n, …) for inputs (n, …), or None for none."""
-        ...
+# From a target (evaluation mode, without gradients), inputs (n, …), labels, the moment and a generator to noise
+# (draws, n, …), or None for none.
+Noise = Callable[[Target, Tensor, Tensor, Moment, torch.Generator], Tensor | None]
 
 
 @dataclass(frozen=True)
@@ -47,14 +42,9 @@ class GaussianNoise:
         return draw_like(torch.randn, (self.draws, *inputs.shape), generator, inputs).mul_(moment.sigma)
 
 
-class InnerSearch(Protocol):
-    """A search on which an objective depends, made with the network fixed and in evaluation mode."""
-
-    def __call__(
-        self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
-    ) -> Any:
-        """The objective's ``view.search_result``, without history."""
-        ...
+# A search on which an objective depends, with the same arguments: what it finds is the ``view.search_result``, without
+# history.
+InnerSearch = Callable[[Target, Tensor, Tensor, Moment, torch.Generator], Any]
 
 
 # --- selection: which samples an epoch is made of -------------------------------------------------------------------
@@ -81,18 +71,10 @@ class SelectionContext:
         return generator_of(f"selection {purpose}", self.seed, self.moment.epoch, device=self.device)
 
 
-class SampleSelection(Protocol):
-    """Weighs the samples at the beginning of every epoch.
-
-    The weights are all that is remembered from epoch to epoch, and they are part of every checkpoint.
-    """
-
-    def __call__(self, weights: Tensor, context: SelectionContext) -> Tensor:
-        """New weights (n,) from those of the epoch before, which are 1 at first.
-
-        A sample of weight 0 is left out of the epoch. If the others' weights differ, they are drawn in proportion.
-        """
-        ...
+# New weights of the samples (n,) at the beginning of an epoch, from those of the epoch before, which are 1 at first. A
+# sample of weight 0 is left out; if the others' weights differ, they are drawn in proportion. Nothing else is
+# remembered from epoch to epoch, and the weights are part of every checkpoint.
+SampleSelection = Callable[[Tensor, SelectionContext], Tensor]
 
 
 def lost_classes(weights: Tensor, labels: Tensor) -> list[int]:
@@ -149,25 +131,17 @@ class Objective(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class SmoothedCrossEntropy:
+def smoothed_cross_entropy(view: View) -> Judged:
     """Cross entropy of the average over the draws: equation (7) of Emde et al."""
-
-    def __call__(self, view: View) -> Judged:
-        """Judge the averages."""
-        log_probabilities = view.target.log_probabilities(view.found.inputs)
-        return Judged(functional.nll_loss(log_probabilities, view.labels), log_probabilities)
+    log_probabilities = view.target.log_probabilities(view.found.inputs)
+    return Judged(functional.nll_loss(log_probabilities, view.labels), log_probabilities)
 
 
-@dataclass(frozen=True)
-class MeanCrossEntropy:
+def mean_cross_entropy(view: View) -> Judged:
     """Mean over the draws of their cross entropies, an upper bound of the average's: Salman et al. (2019)'s code."""
-
-    def __call__(self, view: View) -> Judged:
-        """Judge every draw."""
-        every = view.target.draw_log_probabilities(view.found.inputs)
-        loss = functional.nll_loss(every.flatten(0, 1), view.labels.repeat(every.shape[0]))
-        return Judged(loss, mean_log(every))
+    every = view.target.draw_log_probabilities(view.found.inputs)
+    loss = functional.nll_loss(every.flatten(0, 1), view.labels.repeat(every.shape[0]))
+    return Judged(loss, mean_log(every))
 
 
 @dataclass(frozen=True)
@@ -181,7 +155,7 @@ class MixedLoss:
     """
 
     mix: float = 0.9
-    entropy: Objective = field(default_factory=SmoothedCrossEntropy)
+    entropy: Objective = smoothed_cross_entropy
     sums: bool = False
 
     def __call__(self, view: View) -> Judged:
@@ -199,7 +173,7 @@ def mean_log(every: Tensor) -> Tensor:
     return torch.logsumexp(every, 0) - math.log(every.shape[0])
 
 
-LOSSES: dict[str, Callable[[], Objective]] = {"smoothed": SmoothedCrossEntropy, "draws": MeanCrossEntropy}
+LOSSES: dict[str, Objective] = {"smoothed": smoothed_cross_entropy, "draws": mean_cross_entropy}
 
 
 # --- all parts of a method --------------------------------------------------------------------------------------------
@@ -259,7 +233,7 @@ def parts_of(recipe: Recipe) -> TrainingParts:
 
 def objective_of(recipe: Recipe) -> Objective:
     """The recipe's loss: by its name, or an objective of your own."""
-    return LOSSES[recipe.loss]() if isinstance(recipe.loss, str) else recipe.loss
+    return LOSSES[recipe.loss] if isinstance(recipe.loss, str) else recipe.loss
 
 
 def adversary_of(recipe: Recipe) -> MakeAdversary | None:

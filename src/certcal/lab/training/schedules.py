@@ -11,7 +11,7 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -74,11 +74,9 @@ def generator_of(purpose: str, *counters: int, device: torch.device | str = "cpu
     return generator.manual_seed(seed_of(purpose, *counters))
 
 
-def draw_like(
-    draw: Callable[..., Tensor], shape: Sequence[int], generator: torch.Generator, like: Tensor, dtype: Any = None
-) -> Tensor:
-    """Random numbers, drawn where the generator is, for where a tensor is, and of its type unless another is given."""
-    made = draw(tuple(shape), generator=generator, device=generator.device, dtype=dtype or like.dtype)
+def draw_like(draw: Callable[..., Tensor], shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:
+    """Random numbers of a tensor's type, drawn where the generator is, for where the tensor is."""
+    made = draw(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype)
     return made.to(like.device)
 
 
