@@ -39,7 +39,7 @@ class _OtherKindError(Exception):
 def checked_model(data: bytes, path: Path, library: str) -> bytes:
     """The model in a file as bytes that its library can be given: UBJSON for "xgboost", a text for "lightgbm".
 
-    The name of the file, which messages have, says which of XGBoost's two formats it is in.
+    Of XGBoost the ending of the file says which of two formats it is in; its name is for messages.
     """
     try:
         if library == "lightgbm":

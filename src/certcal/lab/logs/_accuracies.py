@@ -80,7 +80,7 @@ def accuracy_differences(
     pairs: Sequence[tuple[int, int]],
     paired: bool,
 ) -> tuple[AccuracyDifference, ...]:
-    """The differences of some pairs of members at all radii, all of which hold together but with probability ``level``.
+    """The differences of some pairs of members at all radii, which hold together except with probability ``level``.
 
     A member is a name, a noise level, and which samples are certified at which radius: a row per radius, in the
     samples' order.
