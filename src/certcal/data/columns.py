@@ -51,7 +51,7 @@ class IntervalOrigin(Told):
 
     @property
     def sentence(self) -> str:
-        """The same with what is assumed."""
+        """The description, with what is assumed."""
         return self._sentence(f", which hold if {' and '.join(self.assumptions)}" if self.assumptions else "")
 
     def _sentence(self, assumed: str) -> str:

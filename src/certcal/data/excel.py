@@ -51,7 +51,7 @@ class ExcelTable(OpenTable):
         self.decimal = ","
 
     def read_as(self, how: Reading) -> OpenTable:
-        """The same file from another line on."""
+        """The file, read from another line on."""
         return self if how == self.how else ExcelTable(self.file, self.path, how)
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:

@@ -127,7 +127,7 @@ class GroupColumn:
         return {value: place for value, place in found.items() if class_name(value) == self.names[place]}
 
     def cut(self, words: Iterable[str], *, days: bool) -> Cut:
-        """The same groups for other values: words as they were read, and numbers, which may be those of days."""
+        """How other values fall into these groups: words as they were read, and numbers, perhaps those of days."""
         places = {name: place for place, name in enumerate(self.names) if place >= len(self.starts)}
         truth = {name.lower(): place for name, place in places.items() if name.lower() in ("true", "false")}
         of_words = np.array([places.get(word, truth.get(word.lower(), -1)) for word in words], np.int64)
@@ -392,7 +392,7 @@ class Groupings:
                 yield GroupRows(name, by, where, rows)
 
     def split(self, predictions: Predictions, codes: Codes) -> Iterator[PredictionGroup]:
-        """The same with their samples."""
+        """The groups that have rows, with their predictions."""
         for name, by, where, rows in self.members(codes, predictions.sample_weight):
             yield PredictionGroup(name, predictions.select(rows), by, where, rows)
 

@@ -84,7 +84,7 @@ class Inputs:
         return "k/255" if pixels else "other", total.hexdigest()
 
     def in_memory(self) -> Inputs:
-        """The same with all inputs in memory.
+        """Inputs all of which are in memory.
 
         Examples
         --------

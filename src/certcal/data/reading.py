@@ -136,7 +136,7 @@ class CellReader:
         return found / 100 if self._divides(cells.column) else found
 
     def family(self, found: NDArray[Any], columns: Sequence[str]) -> NDArray[Any]:
-        """The same of columns per class."""
+        """Numbers per class, divided by 100 where that was asked for."""
         return found / 100 if any(map(self._divides, columns)) else found
 
     def _divides(self, column: str) -> bool:

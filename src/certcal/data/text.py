@@ -95,7 +95,7 @@ class TextTable(OpenTable):
         )
 
     def read_as(self, how: Reading) -> OpenTable:
-        """The same file in another encoding, or from another line on."""
+        """The file, read in another encoding or from another line on."""
         return self if how == self.how else TextTable(self.file, self.path, how)
 
     def _text_stream(self) -> _CountedQuotes:

@@ -56,7 +56,7 @@ class TorchModel(Adapter):
         self.fitting = Fitting(self.description, self.device)
 
     def on(self, device: str | None) -> TorchModel:
-        """The same model, or a copy of it where that is another device."""
+        """The model on a device: itself, or a copy where it is elsewhere."""
         if device is None or device == "auto" or resolve(device) == self.device:
             return self
         source = None if self.source is None else replace(self.source, device=device)

@@ -29,6 +29,6 @@ class ScaledModel:
         return self._model(np.asarray(batch, np.float32) * self._scale)
 
     def fingerprint(self, probe: NDArray[np.float32]) -> str:
-        """That of the model together with the scale."""
+        """Digits of the model and of the scale."""
         inner = self._model.fingerprint(np.asarray(probe, np.float32) * self._scale)
         return hashlib.sha256(inner.encode() + self._scale.astype("<f4").tobytes()).hexdigest()

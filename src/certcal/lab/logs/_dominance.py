@@ -74,7 +74,7 @@ class Dominance(PlainValues, kind="dominance", more="sentence statement assumpti
     alpha: float | None = None
     """The setting that the verdict is about when σ differs, else None."""
     everywhere: bool = False
-    """It is above wherever the two are not both zero."""
+    """The curve of the better one is above wherever the two are not both zero."""
     open_below: float | None = None
     """The verdict is about every p (or R) above this, since logs leave open what is below; None if it is about all."""
     unsettled: tuple[Stretch, ...] = ()

@@ -46,7 +46,7 @@ class SearchRow(Told):
     regret_spread: float
     """How far the objective of what was found is from the best in the table that was searched, never below 0."""
     judged_regret: float
-    """The same by the judge's numbers and its own best; NaN without a judge."""
+    """Regret by the judge's numbers and its own best; NaN without a judge."""
     hits: int
     """In how many repeats the best was found."""
     architectures: dict[str, int]

@@ -81,7 +81,7 @@ class Trained(Told):
     network: nn.Module
     """In evaluation mode."""
     recipe: Recipe
-    """What it was trained with."""
+    """Method and hyperparameters."""
     history: list[dict[str, Any]]
     """One table per epoch: epoch, loss and accuracy on the inputs as trained on, sigma, epsilon, learning_rate,
     samples, seconds, and with test data test_accuracy, test_ece, test_noisy_accuracy, test_noisy_ece. For a method that
@@ -93,7 +93,7 @@ class Trained(Told):
     """The model there that :func:`certcal.models.load` takes (of a network of your own, as ``weights`` with the
     network's name), or None."""
     seconds: float
-    """That this call took."""
+    """Duration of this call."""
     resumed: int
     """The step at which this call went on, 0 if it began."""
 
