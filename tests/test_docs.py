@@ -477,4 +477,6 @@ def test_the_readmes_first_block_and_the_demo_run_on_a_plain_install(tmp_path: P
     assert first.shown is not None
     assert done.stdout.startswith(first.shown)
     assert "scikit-learn is not installed" in done.stdout
+    assert "certcal certify" not in done.stdout
+    assert "pip install 'certcal[sklearn,torch]'" in done.stdout
     assert (tmp_path / "page.html").stat().st_size > 10_000

@@ -140,6 +140,8 @@ class Answer(Sequence[Sentence]):
     def __str__(self) -> str:
         return "\n".join(filter(None, (*map(str, self.sentences), self.key)))
 
+    __repr__ = __str__
+
 
 class Result(Named, PlainValues, ABC):
     """One answer. Everything that is printed, written or drawn of it is derived from here.

@@ -95,3 +95,18 @@ def test_nothing_that_a_name_says_is_ever_run(visit, name):
     assert tab.evaluate("window.hacked === undefined")
     assert tab.locator("script").count() == 2
     assert tab.locator("img[src='x'], [onload], [onerror], a[href^='javascript']").count() == 0
+
+
+def test_a_card_of_a_notebook_shows_the_answer_the_picture_and_the_numbers_without_scrolling(visit, tmp_path):
+    table = certcal.data.example()
+    by = {"region": ["north", "south", "east", "west"] * 500}
+    frame = tmp_path / "notebook.html"
+    frame.write_text(certcal.measure(table.correct, table.confidence, by=by)._repr_html_())
+    tab = visit(frame)
+    tab.set_viewport_size({"width": 960, "height": 700})
+    inside = tab.frames[1]
+    assert inside.evaluate("document.scrollingElement.scrollHeight - innerHeight") <= 0
+    tab.set_viewport_size({"width": 640, "height": 700})
+    answer, picture = (inside.locator(each).first.bounding_box() for each in (".answer h2", ".picture svg"))
+    assert answer["x"] + answer["width"] <= picture["x"]
+    assert picture["y"] + picture["height"] < 300

@@ -141,3 +141,11 @@ def test_inputs_and_labels_are_one_argument(verb: Any) -> None:
 def test_groups_of_a_frame_are_named() -> None:
     with pytest.raises(cc.InputError, match=r"^by: groups of a table are columns of it.*; write by='region'$"):
         cc.measure(FRAME, score="pd", outcome="default", by=FRAME["region"])
+
+
+def test_at_a_prompt_and_in_a_cell_groups_are_a_table_and_answers_sentences() -> None:
+    found = CALLS["a frame"]()
+    assert repr(found.groups) == str(found.groups)
+    assert repr(found.groups).splitlines()[1].startswith("north ")
+    assert repr(found.answer) == str(found.answer)
+    assert "by this sample." in repr(cc.measure([1], [0.7]).answer)

@@ -67,6 +67,11 @@ def counted(n: int, thing: str) -> str:
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
+def these(n: int, thing: str) -> str:
+    """So many of a thing that were named before."""
+    return f"this {thing}" if n == 1 else f"these {counted(n, thing)}"
+
+
 def three_digits(value: float) -> str:
     """An estimate whose further digits mean nothing."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 # Enough noise for radii of three sigma, and for the attack to end where more would, in a matter of seconds.
 EPOCHS, DRAWS = 30, 10_000
 _ATTACK: dict[str, Any] = {"attacks": "plus-true", "norm": "l2", "box": None, "steps": 10, "draws": 16, "batch": 8192}
+_OF_TABLES = {
+    "certcal measure predictions.csv": "your table: score, outcome",
+    "certcal recalibrate fit predictions.csv": "the best map for it",
+    "certcal report predictions.csv": "a page about it",
+}
+_OF_EXTRAS = {"pip install 'certcal[sklearn,torch]'": "with these the demo attacks"}
 _NO_TORCH = "With torch (pip install 'certcal[torch]') an attack on this network is shown here."
 _NO_SCIKIT_LEARN = (
     "2,000 customers of a bank scored by XGBoost. scikit-learn is not installed, so no model is attacked and certified"
@@ -64,7 +71,8 @@ def demo(no_page: bool, keep: str | None, output: Output) -> None:
     if not (named or no_page or output.as_json):
         output.files = (_free_name(force=output.force), *output.files)
     output.check(*([] if keep is None else [keep]))
-    if find_spec("sklearn") is None and keep is None:
+    is_table = find_spec("sklearn") is None and keep is None
+    if is_table:
         _measure_table(output)
     else:
         with watching(True) as waiting:
@@ -77,7 +85,7 @@ def demo(no_page: bool, keep: str | None, output: Output) -> None:
             _print_attack_beside_certificate(attacked, certified)
         _print_headline(recalibrated, output)
     if not output.as_json:
-        _print_next_steps(keep)
+        _print_next_steps(_OF_TABLES | (_OF_EXTRAS if is_table else _of_runs(keep)))
 
 
 def _try_digits(keep: str | None, progress: Progress) -> tuple[Any, ...]:
@@ -115,7 +123,7 @@ def _measure_table(output: Output) -> None:
     measured = certcal.measure(certcal.data.example(), source="demo: credit default")
     output.emit(replace(measured, description=_NO_SCIKIT_LEARN), sources=[])
     if not output.as_json:
-        click.echo("\npip install 'certcal[sklearn,torch]'  # then: certcal demo, on images\n")
+        click.echo()
 
 
 def _print_headline(result: Result | None, output: Output) -> None:
@@ -153,19 +161,20 @@ def _free_name(*, force: bool) -> str:
     return next(name for name in names if force or not os.path.lexists(name))
 
 
-def _print_next_steps(keep: str | None) -> None:
-    from certcal._base.text import printable
-
+def _of_runs(keep: str | None) -> dict[str, str]:
     run = "run" if keep is None else keep
-    steps = {
-        "certcal measure predictions.csv": "your table: confidence, correct",
-        "certcal report predictions.csv": "a page about it",
+    return {
         **({"certcal demo --keep run": "keep the run; then:"} if keep is None else {}),
         f"certcal certify {run}": "at other radii, in a moment",
         f"certcal recalibrate fit {run}": "recalibrate it",
         "certcal sample --help": "for a model of your own",
         "certcal attack --help": "attack it",
     }
+
+
+def _print_next_steps(steps: Mapping[str, str]) -> None:
+    from certcal._base.text import printable
+
     click.echo("Next steps")
     for line, what in steps.items():
         click.echo(printable(f"{line:<{max(map(len, steps))}}  # {what}"))

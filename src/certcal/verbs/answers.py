@@ -35,7 +35,7 @@ import numpy as np
 
 from certcal._base.json import PlainValues
 from certcal._base.rounding import round_outward
-from certcal._base.text import counted
+from certcal._base.text import counted, these
 from certcal.binning import BinTable, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.predictions import Predictions
@@ -254,7 +254,7 @@ def calibration_answer(
         next_step = Sentence("next", "Fit a map, and judge it on rows that it has not seen.", data={"command": repair})
     else:
         on_all = "On the whole no" if asked and asked[0].kind == "shown" else "No"
-        first = [Sentence("seen", f"{on_all} miscalibration is shown by these {counted(found.whole.n, 'sample')}.")]
+        first = [Sentence("seen", f"{on_all} miscalibration is shown by {these(found.whole.n, 'sample')}.")]
         first += _about_error(error)
         next_step = Sentence("next", "For a limit that is proven:", data={"command": prove})
         if on_all != "No":

@@ -19,7 +19,7 @@ from certcal._base.json import PlainValues
 from certcal._base.parts import Part, part_of
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
-from certcal._base.text import counted, distance_text
+from certcal._base.text import counted, distance_text, these
 from certcal._base.told import Named, Told, UnknownNameError
 from certcal.claims import Estimate, round_outward
 from certcal.data.units import range_of, warn_of_odd_units
@@ -221,11 +221,10 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
         before, after = (row["equal_mass_ece"].value for row in (self.clean, strongest))
         plain = [_number_text(row["ece"].value) for row in (self.clean, strongest)]
         within = f"within ε = {distance_text(strongest.epsilon)} ({NORMS[self.conventions['norm']]})"
-        these = "this sample" if self.n == 1 else f"these {counted(self.n, 'sample')}"
         noise = (
             f" of the mean over {self.conventions['draws']} fixed draws of noise" if self.conventions["sigma"] else ""
         )
-        start = f"On {these} the AdaECE{noise} is {before:.4f} (ECE {plain[0]})"
+        start = f"On {these(self.n, 'sample')} the AdaECE{noise} is {before:.4f} (ECE {plain[0]})"
         if after > before:
             reached = f"{start}; {strongest.name} {within} makes it at least "
             reached += f"{round_outward(after, 'lower')} (ECE {plain[1]})."

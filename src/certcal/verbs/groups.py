@@ -61,6 +61,8 @@ class ByName(tuple[Member, ...]):
     def __str__(self) -> str:
         return table_of(self) if self else "no groups"
 
+    __repr__ = __str__
+
 
 _OF_SCORES = ("events", "expected", "ratio", "ratio_interval")
 
