@@ -13,6 +13,7 @@ def test_the_command_lists_runs_and_refuses(certcal_command: Any) -> None:
     for arguments, words in (
         (("cc-table7",), "-o is missing"),
         (("cc-table7", "--set", "x"), "is not FIELD=VALUE"),
+        (("cc-table7", "--scale", "0.1"), "there is no option '--scale'; did you mean '--shrink'?"),
         (("none",), "there is no plan 'none'"),
         (("cc-table7", "-o", "a", "-o", "b"), "there is a folder already"),
     ):

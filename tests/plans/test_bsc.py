@@ -92,6 +92,8 @@ def test_measurements_that_a_notebook_prints_are_correlated(data: Path, tmp_path
     assert rows["cifar10"].cell("ECE", "KSCE").ours == 1.0
     assert rows["cifar10"].cell("ECE", "cwCE").ours == pytest.approx(-1 / 3)
     assert rows["cifar10"].cell("ECE", "cwCE").paper == 0.93
+    assert rows["cifar10"].pattern()[0].startswith("cifar10: ")
+    assert "Figure 13, appendix A.3, cifar10: paper / here / difference" in found.to_bytes(".md").decode()
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:

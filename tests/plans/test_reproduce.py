@@ -7,6 +7,7 @@ import pytest
 
 import certcal
 from certcal import InputError
+from certcal.lab.plans import MODULES
 from certcal.lab.plans.outcome import ComparedTable, OurTable
 from certcal.lab.plans.plan import PublishedTable, open_plan, plan_names
 
@@ -128,6 +129,7 @@ def test_unknown_plans_parts_and_missing_folders_are_refused(tmp_path: Path) -> 
     [
         ({}, "the plan needs CIFAR-10, and no folder of cifar-10 was given"),
         ({"data": "nowhere"}, "nowhere: there is no such file or folder"),
+        ({"data": "docs/reference"}, "docs/reference: this folder holds no data; it needs idx files"),
         ({"data": {"cifar10": "."}}, "cc-table4 has no data called cifar10; did you mean 'cifar-10'"),
         ({"data": ".", "checkpoints": "nowhere"}, "nowhere: there is no such folder"),
     ],
@@ -198,6 +200,15 @@ def test_differences_are_shown_where_the_experiment_is_the_papers_and_patterns_a
     assert other.pattern() == [
         "A: the same row is best in 1 of 2 columns, and 1 of 2 pairs of rows are in the printed order."
     ]
+
+
+@pytest.mark.parametrize("name", plan_names())
+def test_a_plan_of_which_nothing_is_done_is_shown_without_numbers(name: str) -> None:
+    plan = open_plan(name)
+    made = MODULES[plan.kind]().outcome(plan, [])
+    tables = [ComparedTable(each, plan.published.get(each.name), plan.as_printed) for each in made.tables]
+    assert all(table.text(row, column) for table in tables for row in table.rows() for column in table.columns())
+    assert plan.kind in ("formulas", "worked") or not any(table.compared() for table in tables)
 
 
 def test_the_page_of_the_papers_is_what_the_plans_say() -> None:

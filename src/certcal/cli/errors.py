@@ -147,7 +147,11 @@ def usage_sentence(error: click.UsageError) -> str:
     '--data FILE is missing'
     """
     if isinstance(error, click.NoSuchOption):
-        hint = f"; did you mean {error.possibilities[0]!r}?" if error.possibilities else ""
+        called = error.option_name.lstrip("-").replace("-", "_")
+        # What an argument is called in Python leads to its flag.
+        flags = [each.opts[0] for each in (error.ctx.command.params if error.ctx else ()) if each.name == called]
+        nearest = [*flags, *(error.possibilities or ())][:1]
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         return f"there is no option {error.option_name!r}{hint}"
     if isinstance(error, click.MissingParameter) and error.param is not None:
         name = parameter_name(error.param)

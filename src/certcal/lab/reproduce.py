@@ -256,7 +256,8 @@ def document_table(table: ComparedTable, caption: str) -> Table:
             for name, row in zip(names, own, strict=True)
         ]
     heads = [Column(table.ours.corner), *(Column(each, "estimate") for each in table.columns())]
-    return Table(heads, rows, f"{caption}: {_legend(table)}", fit="split")
+    named = caption if table.ours.name == "table" else f"{caption}, {table.ours.name}"
+    return Table(heads, rows, f"{named}: {_legend(table)}", fit="split")
 
 
 def _legend(table: ComparedTable) -> str:
@@ -359,12 +360,7 @@ def reproduce(
         context = JobContext(place, given, devices[0], time.time())
         context.check_given((job for job in jobs if result_of(job, place) is None), opened.needs)
         failures = run_jobs(
-            jobs,
-            context,
-            part=shares,
-            engine=_engine(engine, workers, devices),
-            devices=devices,
-            progress=progress,
+            jobs, context, part=shares, engine=_engine(engine, workers, devices), devices=devices, progress=progress
         )
     results = {job.fingerprint: value for job in jobs if (value := result_of(job, place)) is not None}
     if dry_run:

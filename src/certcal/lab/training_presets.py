@@ -243,8 +243,7 @@ PRESETS: list[Preset] = [
     _paper("cohen-2019", "cifar-10", "gaussian", _FOUR, _CODE, _CIFAR, _SHORT, _GAUSSIAN_400),
     _paper("cohen-2019", "imagenet", "gaussian", _THREE, _CODE, _IMAGENET, _SHORT, _GAUSSIAN_400),
     _paper(
-        *("salman-2019", "cifar-10", "smoothadv", _FOUR, _CODE, _CIFAR, _SALMAN_CODE, _SALMAN_README),
-        grid=_SALMAN_GRID,
+        *("salman-2019", "cifar-10", "smoothadv", _FOUR, _CODE, _CIFAR, _SALMAN_CODE, _SALMAN_README), grid=_SALMAN_GRID
     ),
     _paper(
         *("salman-2019", "imagenet", "smoothadv", _THREE, _CODE, _IMAGENET, _SHORT, _SALMAN_CODE),

@@ -150,9 +150,7 @@ def values(
     first: int,
     count: int,
     methods: Sequence[str],
-    bandwidth: float,
-    delta: float,
-    bins: int,
+    **how: Any,
 ) -> dict[str, dict[str, Any]]:
     """Values of some methods, repetition by repetition, and their processor time; none where a table has too few rows.
 
@@ -166,7 +164,7 @@ def values(
     for repetition in range(first, first + count):
         start = time.process_time()
         s, y, variation, noise = _draw(source.get("function"), table, n, repetition)
-        drawn = Samples(s, bounds.perturb(s, bandwidth, noise), y, variation, bandwidth, delta, bins)
+        drawn = Samples(s, bounds.perturb(s, how["bandwidth"], noise), y, variation, **how)
         seconds["drawing"] += time.process_time() - start
         for name in methods:
             start = time.process_time()

@@ -150,9 +150,8 @@ class JobContext:
             self.table_file(*tables)
         for data in sorted({str(job.arguments["data"]) for job in waiting if "data" in job.arguments}):
             source = self.source_of(data)
-            if source in NAMED:
-                open_inputs(source)  # which may not be installed
-                continue
+            if source in NAMED or Path(source).exists():
+                open_inputs(source)  # which may not be installed, or hold no data
             if is_there(source):
                 continue
             if source != data:

@@ -142,7 +142,7 @@ def open_sampled(context: JobContext, run: Any) -> Any:
     return open_run(context.folder_of(run) / context.result_of(run)["run"] if isinstance(run, str) else run["file"])
 
 
-def _weights(context: JobContext, source: Any) -> Path:
+def weights_of(context: JobContext, source: Any) -> Path:
     """The file that a job made (weights, votes), or that of a checkpoint."""
     if not isinstance(source, str):
         folder = context.given.get("checkpoints", "")
@@ -160,7 +160,7 @@ def _model_and_data(
     from certcal.data import open_inputs
 
     inputs = open_inputs(context.source_of(data), split="test", every=every, **_PREPARED.get(data, {})).inputs
-    weights = _weights(context, model)
+    weights = weights_of(context, model)
     alone = weights.name == "model.safetensors"  # which says what network it is of
     return {
         "model": str(weights) if alone else network["name"],
@@ -169,7 +169,8 @@ def _model_and_data(
     }
 
 
-def _training_inputs(context: JobContext, data: str, limit: int | None) -> Any:
+def training_inputs(context: JobContext, data: str, limit: int | None) -> Any:
+    """The first inputs that a network is trained on."""
     from certcal.data import open_inputs
 
     inputs = open_inputs(context.source_of(data), split="train", **_PREPARED.get(data, {})).inputs
@@ -192,7 +193,7 @@ def train(
     from certcal.lab.training import Recipe
     from certcal.models.networks import by_name
 
-    inputs = _training_inputs(context, data, limit)
+    inputs = training_inputs(context, data, limit)
     chosen = Recipe.from_dict({**recipe, "batch": min(recipe["batch"], len(inputs))})
     others = {name: value for name, value in network.items() if name != "name" and value is not None}
     made = by_name(network["name"], inputs.inputs.shape[1:], _classes(inputs), **others)
@@ -201,9 +202,9 @@ def train(
         inputs,
         chosen,
         out=context.folder / "trained",
-        start=None if start is None else _weights(context, start),
-        judge=None if judge is None else _weights(context, judge),
-        soft=None if soft is None else _weights(context, soft),
+        start=None if start is None else weights_of(context, start),
+        judge=None if judge is None else weights_of(context, judge),
+        soft=None if soft is None else weights_of(context, soft),
         device=context.device,
         progress=False,
     )
@@ -219,39 +220,21 @@ def count_votes(
     from certcal.lab.training import soft_labels
     from certcal.models.networks import load_weights
 
-    network = load_weights(_weights(context, model))
-    inputs = _training_inputs(context, data, limit)
+    network = load_weights(weights_of(context, model))
+    inputs = training_inputs(context, data, limit)
     found = soft_labels(network, inputs, sigma=sigma, draws=draws, device=context.device, out=context.folder / "votes")
     np.save(context.folder / "soft.npy", found)
     return {"file": "soft.npy", "samples": len(found)}
 
 
 def sample(
-    context: JobContext,
-    *,
-    data: str,
-    network: Mapping[str, Any],
-    model: Any,
-    sigma: float,
-    images: int,
-    every: int,
-    n: int,
-    n0: int,
-    seed: int,
+    context: JobContext, *, data: str, network: Mapping[str, Any], model: Any, images: int, every: int, **drawn: Any
 ) -> dict[str, Any]:
     """Sample noise around inputs, or go on sampling it."""
     from certcal.verbs.sample import sample as verb
 
-    run = verb(
-        **_model_and_data(context, network, model, data, images, every),
-        sigma=sigma,
-        n=n,
-        n0=n0,
-        seed=seed,
-        device=context.device,
-        out=context.folder / "run",
-        progress=False,
-    )
+    asked = {**_model_and_data(context, network, model, data, images, every), **drawn}
+    run = verb(**asked, device=context.device, out=context.folder / "run", progress=False)
     return {"run": "run", "samples": len(run.counts())}
 
 
@@ -325,14 +308,14 @@ def certify(
         if not one.n_certified:
             found.append(None)
             continue
-        keep = np.flatnonzero(one.certified)[:most]
-        given = one.lower[keep], one.upper[keep], one.correct[keep].astype(np.uint8)
+        given, own = certified_intervals(one, clean, most)
+        low, high = map(np.asarray, given[:2])
         line = {
             "certified": one.n_certified,
             "accuracy": float(np.mean(one.certified & one.correct)),
             "brier": brier_score(*given).value,
-            "width": float(np.mean(given[1] - given[0])),
-            **_largest_errors(given, np.clip(clean[keep], *given[:2]), bins, solvers, steps),
+            "width": float(np.mean(high - low)),
+            **_largest_errors(given, own, bins, solvers, steps),
         }
         if always.any():
             line["constant_brier"] = brier_score(one.lower[always], one.upper[always], one.correct[always]).value
@@ -346,6 +329,13 @@ def certify(
         "constant": int(always.sum()),
         "at": found,
     }
+
+
+def certified_intervals(one: Any, clean: Any, most: int | None) -> tuple[Any, Any]:
+    """Ends of the intervals of the first certified samples, whether they are right, and confidences inside."""
+    keep = np.flatnonzero(one.certified)[:most]
+    given = one.lower[keep], one.upper[keep], one.correct[keep].astype(np.uint8)
+    return given, np.clip(clean[keep], *given[:2])
 
 
 def _largest_errors(given: Any, clean: Any, bins: int, solvers: Sequence[str], steps: int) -> dict[str, float]:

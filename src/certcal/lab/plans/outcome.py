@@ -35,11 +35,7 @@ class OurTable(Told):
 
 
 def table_of(
-    name: str,
-    cells: Mapping[Any, Number],
-    columns: Sequence[str | float] = (),
-    corner: str = "",
-    digits: int = 2,
+    name: str, cells: Mapping[Any, Number], columns: Sequence[str | float] = (), corner: str = "", digits: int = 2
 ) -> OurTable:
     """A table of cells by (row, column), in the order in which rows and, unless they are given, columns come.
 
@@ -269,10 +265,11 @@ class ComparedTable(Told):
         """How many printed rows come out to the last printed digit."""
         compared = [self.compared(row) for row in self.rows()]
         wrong = [sum(not self.agrees(cell) for cell in row) for row in compared if row]
-        if len(wrong) < 2:
+        if len(wrong) < 2 or max(map(len, compared)) < 2:
             return []
         almost = f", and {wrong.count(1)} more but for one number" if 1 in wrong else ""
-        return [f"{wrong.count(0)} of {len(wrong)} rows come out to the last printed digit{almost}."]
+        named = "" if self.ours.name == "table" else f"{self.ours.name}: "
+        return [f"{named}{wrong.count(0)} of {len(wrong)} rows come out to the last printed digit{almost}."]
 
 
 def _is_word(value: Number) -> bool:

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct, field
 from certcal._base.checks import InputError
 from certcal.lab.plans.certified import DataPart, NetworkPart, SamplePart
 from certcal.lab.plans.jobs import Job, JobContext
-from certcal.lab.plans.networks import open_sampled, sample_job, train_job, votes_job
+from certcal.lab.plans.networks import open_sampled, sample_job, train_job, training_inputs, votes_job, weights_of
 from certcal.lab.plans.outcome import MISSING, Done, Number, OurTable, Outcome, line_charts
 from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Level, PaperPlan, Positive, Radius, Share, Whole
 
@@ -86,7 +86,7 @@ class RobustnessPlan(PaperPlan, frozen=True, forbid_unknown_fields=True, kw_only
     data: DataPart
     network: NetworkPart
     recipe: SharedRecipePart
-    rows: Annotated[list[RowPart], Floor(1)]
+    rows: list[RowPart]
     sigmas: Annotated[list[Positive], Meta(min_length=1), Floor(1)]
     grouped: bool = True
     """Whether rows are in groups by noise level."""
@@ -278,16 +278,12 @@ def gradients(
     context: JobContext, *, data: str, limit: int | None, recipe: Mapping[str, Any], model: str, samples: int
 ) -> dict[str, Any]:
     """Gradient norms of easy and hard training inputs, and their quartiles by p_A, as trained and as drawn."""
-    from certcal.data import open_inputs
     from certcal.lab.plans.gradient_norms import gradient_norms
     from certcal.lab.training import Recipe
     from certcal.models.networks import load_weights
 
-    inputs = open_inputs(context.source_of(data), split="train").inputs
-    inputs = inputs if limit is None else inputs.subset(limit=min(limit, len(inputs)))
-    chosen = Recipe.from_dict({**recipe, "milestones": tuple(recipe["milestones"])})
-    network = load_weights(context.folder_of(model) / context.result_of(model)["file"])
-    found = gradient_norms(network, inputs, chosen, samples=samples, device=context.device)
+    inputs, network = training_inputs(context, data, limit), load_weights(weights_of(context, model))
+    found = gradient_norms(network, inputs, Recipe.from_dict(recipe), samples=samples, device=context.device)
     ways = {"as trained": found, **({} if found.before is None else {"before the attack": found.before})}
     return {
         "easy": found.easy,

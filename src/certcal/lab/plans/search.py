@@ -16,7 +16,7 @@ from certcal._base.checks import InputError
 from certcal.lab.plans import certified
 from certcal.lab.plans.certified import CertifiedPlan
 from certcal.lab.plans.jobs import Job, JobContext
-from certcal.lab.plans.networks import jobs_among, named, open_sampled
+from certcal.lab.plans.networks import certified_intervals, jobs_among, named, open_sampled
 from certcal.lab.plans.outcome import Done, Number, OurTable, Outcome, line_charts, table_of
 from certcal.lab.plans.plan import OF_GROUP, Count, Floor, Radius, Whole
 
@@ -91,11 +91,7 @@ def _intervals(
 
     counts = open_sampled(context, run).counts()
     one = certificates(counts, radius, alpha, kind, accounting=accounting)
-    keep = np.flatnonzero(one.certified)[:most]
-    if not keep.size:
-        return None
-    given = one.lower[keep], one.upper[keep], one.correct[keep].astype(np.uint8)
-    return given, np.clip(counts.confidence_estimates().values[keep], *given[:2])
+    return certified_intervals(one, counts.confidence_estimates().values, most) if one.n_certified else None
 
 
 def search(
@@ -187,7 +183,9 @@ def _by_radius(plan: SearchPlan, done: Done) -> Outcome:
     table = table_of("table", cells, plan.radii, "σ, method")
     rows = {row: (plan.radii, values) for row, values in table.rows.items()}
     counts: dict[str, list[Number]] = {"ADMM at least as good": [float(won), float(len(done))]}
-    tables = [OurTable("instances", ["instances", "of"], counts, "", 0)] if plan.layout == "one setting" else []
+    tables = (
+        [OurTable("instances", ["instances", "of"], counts, "", 0)] if done and plan.layout == "one setting" else []
+    )
     return Outcome([table, *tables], line_charts("Calibration error", rows, "radius", "calibration error, %"))
 
 
