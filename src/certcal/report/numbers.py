@@ -54,7 +54,7 @@ def interval(estimate: Estimate) -> str:
         "∞" if math.isinf(end) else minus(round_outward(end, side, _DIGITS))
         for end, side in ((spread.lower, "lower"), (spread.upper, "upper"))
     ]
-    return from_to(*ends) + (" (excludes the estimate)" if spread.excludes(estimate.value) else "")
+    return " – ".join(ends) + (" (excludes the estimate)" if spread.excludes(estimate.value) else "")
 
 
 def brief(value: float, digits: int = 3) -> str:
@@ -72,18 +72,7 @@ def between(low: float, high: float, digits: int = 3) -> str:
     """An interval as text, rounded outward; empty where there is none."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
-    return from_to(minus(round_outward(low, "lower", digits)), minus(round_outward(high, "upper", digits)))
-
-
-def from_to(low: str, high: str) -> str:
-    """Two ends as one text; a dash would be read as a sign where one of them has one.
-
-    Examples
-    --------
-    >>> from_to("0.1", "0.2"), from_to("−0.2", "−0.1")
-    ('0.1 – 0.2', '−0.2 to −0.1')
-    """
-    return f"{low} {'to' if '−' in low + high else '–'} {high}"
+    return f"{minus(round_outward(low, 'lower', digits))} – {minus(round_outward(high, 'upper', digits))}"
 
 
 def bins_text(row: Any) -> str:
