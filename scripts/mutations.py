@@ -108,6 +108,13 @@ MUTATIONS = (
         "test_of_2000_calibrated_tables_with_overlapping_groups_at_most_one_in_twenty_is_called_wrong",
     ),
     mutation(
+        "groups: the p-value of one event is for draws that are alike",
+        "verbs/groups.py",
+        "n * p if hits == 1",
+        "1 - (1 - p) ** n if hits == 1",
+        "tests/verbs/test_groups.py::test_the_p_value_of_one_event_is_for_draws_that_differ",
+    ),
+    mutation(
         "answers: a range that ends where the scores do is the highest",
         "verbs/answers.py",
         "return span[0] is found.groups[0], span[-1] is found.groups[-1]",
@@ -121,6 +128,21 @@ MUTATIONS = (
         'Reliability.of_bins(bins, "per-bin", 1 - alpha)',
         "tests/verbs/test_answers.py::test_shares_of_the_level_add_up_and_a_shown_sentence_of_calibrated_scores_is_rare",
         "test_limits_of_groups_are_those_of_clopper_and_pearson_and_averages_limit_their_union",
+    ),
+    mutation(
+        "answers: all samples have more than their share of the level",
+        "verbs/answers.py",
+        "rate_of(bins, WHOLE)",
+        "rate_of(bins, 4 * WHOLE)",
+        "tests/verbs/test_answers.py::"
+        "test_limits_of_groups_are_those_of_clopper_and_pearson_and_averages_limit_their_union",
+    ),
+    mutation(
+        "answers: each class has the level of all classes",
+        "verbs/answers.py",
+        "SLOPE / classes, identical=False",
+        "SLOPE, identical=False",
+        "tests/verbs/test_answers.py::test_limits_of_classes_share_what_the_slope_has_of_other_scores",
     ),
     mutation(
         "answers: the slope has the level of its interval alone",
@@ -1378,8 +1400,8 @@ MUTATIONS = (
     mutation(
         "verdicts: two bounds hold together as often as one",
         "verdict/judging.py",
-        "both = worst.failure if low.claim is high.claim else",
-        "both = worst.failure if True else",
+        "if low.claim is not high.claim:",
+        "if False:",
         "tests/test_verdict.py::test_both_ends_of_two_bounds_hold_with_the_sum_of_their_failures",
     ),
     mutation(

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -185,6 +186,8 @@ def test_both_ends_of_two_bounds_hold_with_the_sum_of_their_failures():
     assert judge(both, ("0.005 <= error <= 0.05", "error <= 0.05")).note.endswith(
         "All numbers hold together: 85% sure."
     )
+    worse = [Candidate(replace(each.claim, delta=0.6)) for each in both]
+    assert judge(worse, "0.005 <= error <= 0.05").lines[0].endswith("0% sure.")
     # Ends of different numbers are not said as an interval of one.
     several = [interval(0.05, *ends, bins=bins, closed="left") for bins, *ends in ((5, 0.03, 0.04), (15, 0.04, 0.06))]
     (one,) = judge(several, "0.01 <= ece <= 0.1").judgements

@@ -176,6 +176,17 @@ def test_limits_of_groups_are_those_of_clopper_and_pearson_and_averages_limit_th
         assert union.direction != 0
 
 
+def test_limits_of_classes_share_what_the_slope_has_of_other_scores() -> None:
+    rng = np.random.default_rng(5)
+    p, labels = rng.dirichlet([1, 2, 3, 4], 500), rng.integers(0, 4, 500)
+    diagnosis = certcal.measure(labels, p, metrics=["ece"]).diagnosis
+    assert diagnosis is not None
+    for k, each in enumerate(diagnosis.classes):
+        limits = clopper_pearson(int((labels == k).sum()), 500, SLOPE / 4, identical=False)
+        assert (each.lower, each.upper) == pytest.approx(tuple(limits), abs=1e-12)
+        assert each.predicted == pytest.approx(p[:, k].mean())
+
+
 def test_the_curve_is_the_isotonic_regression_of_the_outcomes() -> None:
     scores = SCORES[::8]
     outcomes = (np.random.default_rng(3).random(scores.size) < scores**2).astype(int)

@@ -220,6 +220,12 @@ def test_a_deviation_near_none_is_told_by_its_ratio() -> None:
     assert next(each for each in found if "where" in each.data).kind == "shown"
 
 
+def test_the_p_value_of_one_event_is_for_draws_that_differ() -> None:
+    # Of two samples with probabilities 0.2 and 0 one event is seen in 20 %, and in 19 % if both have 0.1.
+    assert deviation_p(bins_of(2, 0.2, 1)) == pytest.approx(0.4, rel=1e-12)
+    assert deviation_p(bins_of(2, 1.8, 1)) == pytest.approx(0.4, rel=1e-12)
+
+
 def test_no_p_value_is_0() -> None:
     z, y = np.full(8000, 0.5), np.repeat([0, 1], [7600, 400])
     for weight in (None, np.full(8000, 1.5)):

@@ -68,9 +68,10 @@ def difference_interval(
     """An interval for the new value minus the old one.
 
     What is random: the samples, independent draws; with ``paired``, of one sample's answers by both. The level of means
-    is reached as samples become many. A mean is taken to vary as it would if it lay as far away as the interval's end
-    (Wilson, 1927), and at least as it would if the scores were calibrated: outcomes that have not occurred do not make
-    it certain.
+    is reached as samples become many, and not before rare kinds of samples with large losses are among them: where two
+    answers of 0.001 and 1e-7 are wrong in 5 %, 95 % intervals of ten samples cover in 37 %. A mean is taken to vary as
+    it would if it lay as far away as the interval's end (Wilson, 1927), and at least as it would if the scores were
+    calibrated: outcomes that have not occurred do not make it certain.
 
     Parameters
     ----------

@@ -342,7 +342,9 @@ def _judge_sides(question: _Question) -> Judgement:
     if low.outcome == high.outcome != NOT_MET and low.text != high.text and one_quantity:
         needed = max(one.samples_needed or 0 for one in judged) or None
         # Two claims fail with the sum of their probabilities, the two ends of one interval with that of the interval.
-        both = worst.failure if low.claim is high.claim else float(sum(Decimal(repr(one.failure)) for one in judged))
+        both = worst.failure
+        if low.claim is not high.claim:
+            both = float(min(Decimal(1), sum(Decimal(repr(one.failure)) for one in judged)))
         worst = replace(
             worst,
             found=f"between {low.number} and {high.number}",
