@@ -118,15 +118,21 @@ def test_pixels_up_to_255_are_doubted_wherever_a_model_sees_them() -> None:
 
 
 def test_a_forest_is_recalibrated_and_verified() -> None:
-    assert cc.recalibrate(FOREST, X, Y).after["ece"].value < 1
+    found = cc.recalibrate(FOREST, X, Y)
+    assert found.apply({"score": P}).written == len(P)
+    with pytest.raises(cc.InputError, match=r"^data: scores have no names here; pass \{'score': scores\}, or "):
+        found.apply(P)
+    with pytest.raises(cc.InputError, match=r"; pass one number from 0 to 1, or several to transform$"):
+        found.map(P)
     assert cc.verify(FOREST, (X, Y), epsilon=0.1).answer
     pipe = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, Y)
     for model, data, line in (
-        (FOREST, X, r"^inputs and labels are one argument; write certcal\.verify\(model, \(X, y\)\)$"),
-        (pipe, (X, Y), r"verify\(pipe\[-1\], \(pipe\[:-1\]\.transform\(X\), y\)\)$"),
+        (FOREST, [X], r"^data: features stand beside their labels; pass both, as \(X, y\)$"),
+        (FOREST, [X, Y], r"^inputs and labels are one argument; write certcal\.verify\(model, \(X, y\)\)$"),
+        (pipe, [(X, Y)], r"verify\(pipe\[-1\], \(pipe\[:-1\]\.transform\(X\), y\)\)$"),
     ):
         with pytest.raises(cc.InputError, match=line):
-            cc.verify(model, data, *([Y] if data is X else []), epsilon=0.1)
+            cc.verify(model, *data, epsilon=0.1)
     assert cc.verify(pipe[-1], (pipe[:-1].transform(X), Y), epsilon=0.1).answer
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.arguments import names_wrong_types
-from certcal._base.checks import InputError, choice, confidences, positive, same_length, score_pair
+from certcal._base.checks import InputError, choice, confidences, positive, same_length, score_pair, shortened
 from certcal.binning import CLOSED
 from certcal.calibrators._formulas import Formula
 
@@ -257,8 +257,12 @@ class ConfidenceMap(Calibrator):
     def __call__(self, score: float) -> float:
         """One number after the map, in microseconds: what a service asks for."""
         self._require_fitted()
-        if not 0 <= score <= 1:
-            raise InputError(f"score is {score!r}; pass one number from 0 to 1, or several to transform")
+        try:
+            inside = 0 <= score <= 1
+        except (TypeError, ValueError):  # several
+            inside = False
+        if not inside:
+            raise InputError(f"score is {shortened(score)}; pass one number from 0 to 1, or several to transform")
         return float(self._apply(np.array([score], np.float64))[0])
 
     def predict(self, confidence: Any) -> Floats:

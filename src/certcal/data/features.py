@@ -117,6 +117,8 @@ def read_features(source: Any, *, label: str | None = None, beside: Sequence[str
         from certcal.data.opening import open_inputs
 
         return read_features(open_inputs(source).inputs)
+    if hasattr(cast("Any", source), "__array__") and not is_table(source):
+        raise InputError("features stand beside their labels", argument="data", remedy="pass both, as (X, y)")
     return _features_of_table(source, label, tuple(beside))
 
 

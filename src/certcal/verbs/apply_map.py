@@ -31,6 +31,7 @@ from certcal.calibrators import (
 )
 from certcal.data import IntervalOrigin, Layout
 from certcal.data.columns import METADATA, columns_as_bytes, columns_as_table, other_columns
+from certcal.data.frames import is_table
 from certcal.data.predictions import LoadedScores, load_scores
 from certcal.data.schema import IDENTIFIER, READING
 from certcal.predictions import Predictions, task_of
@@ -171,6 +172,9 @@ def apply_map(
     """
     progress = as_reporter(progress)
     asked = gather(ApplySettings, locals())
+    if hasattr(data, "__array__") and not is_table(data):
+        reason, remedy = "scores have no names here", "pass {'score': scores}, or write .map.transform(scores)"
+        raise InputError(reason, argument="data", remedy=remedy)
     saved, name = open_map(map)
     given = source_of(data, columns, asked, defaults_of(apply_map))
     if given.kind == "predictions":
