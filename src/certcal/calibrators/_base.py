@@ -114,7 +114,8 @@ class Calibrator(ABC):
 
     def unfitted(self) -> Self:
         """A new one with the same parameters, not fitted, and so are the calibrators among them."""
-        return type(self)(**{name: _unfitted_copy(value) for name, value in self.get_params(deep=False).items()})
+        inner = {name: each.unfitted() for name, each in self._inner().items()}
+        return type(self)(**(self.get_params(deep=False) | inner))
 
     def __sklearn_tags__(self) -> Any:
         """A map of confidences is a regression of outcomes on one column; a map of scores is a classifier."""
@@ -380,10 +381,6 @@ def numbers(state: Mapping[str, Any], name: str, shape: tuple[int | None, ...]) 
 
 def _equals_default(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
-
-
-def _unfitted_copy(value: Any) -> Any:
-    return value.unfitted() if isinstance(value, Calibrator) else value
 
 
 def _as_json(value: Any) -> Any:

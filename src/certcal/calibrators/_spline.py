@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._base.checks import InputError
+from certcal._base.text import counted
 from certcal.calibrators._base import OutcomeMap, numbers
 from certcal.calibrators._formulas import ScoreFormula, pieces
 from certcal.calibrators._logistic import MANY, LogisticMap, LogisticProblem, groups_of, inside, log_odds_terms, sigmoid
@@ -117,7 +118,7 @@ class SplineScaling(LogisticMap, OutcomeMap):
         rows = np.concatenate([[[level[0], slopes[0], 0]], inner, [[level[-1], slopes[-1], 0]]])
         ends = np.append(self.knots_[0], self.knots_), np.concatenate([[1], width, [1]])
         low, high = log_odds_terms(self.nearest_)
-        words = f"sigmoid of {self.knots_.size - 1} parabolas of the log-odds, straight outside"
+        words = f"sigmoid of {counted(self.knots_.size - 1, 'parabola')} of the log-odds, straight outside"
         return ScoreFormula(pieces(low + high, self.knots_, *ends, rows).logistic(), words)
 
     def _coefficients(self) -> tuple[float, ...]:

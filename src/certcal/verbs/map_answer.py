@@ -88,6 +88,8 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
         harmed = unfit and getattr(found.settings, "common_map", False)
         more = more if harmed or not (loses or found.by_group is None) else []
         more += ["--method", method] if found.choice is None and method in PREDICTION_METHODS else []
+        bins = getattr(found.settings, "map_bins", None)
+        more += [] if bins is None else ["--map-bins", str(bins)]
         more += ["--real-scores"] if found.is_real else []
         command = command_for(["recalibrate", "fit"], "recalibrate", found.source, columns, *more, "-o", "map.json")
         keep = "Keep one map for all, and apply it to new scores." if loses else _CORRECT if harmed else _KEEP
