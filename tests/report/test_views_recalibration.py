@@ -292,6 +292,8 @@ def test_the_answer_of_a_map_that_does_not_help_says_so():
     worse = recalibrate(Predictions.from_scores(z, rng.random(400) < z), method="histogram", map_bins=200)
     assert worse.answer[0].text.startswith("Histogram makes it worse: the Brier score rises from 0.")
     assert worse.answer[0].kind == "shown"
+    better = recalibrate(Predictions.from_scores(z / 3, rng.random(400) < z), method="histogram", map_bins=5)
+    assert "method='histogram', map_bins=5).save(" in better.answer[-1].data["command"]
 
 
 def test_votes_of_0_and_1_that_no_sample_contradicts_yet_leave_the_brier_score_to_decide():

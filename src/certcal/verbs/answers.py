@@ -498,5 +498,6 @@ def command_for(words: Sequence[str], call: str, source: str, columns: Mapping[s
         end = f".save({path[0]!r})"
     for option, values in asked.items():
         shown = values if len(values) > 1 else values[0]
-        told.append(f"{option}={'True' if not shown else repr(shown)}")
+        is_number = option != "by" and values[0].isdecimal()
+        told.append(f"{option}={'True' if not shown else values[0] if is_number else repr(shown)}")
     return f"certcal.{call}({', '.join(told)}){end}"
