@@ -151,10 +151,18 @@ def test_every_metric_of_anything_valid_is_a_number_without_a_warning(pair):
             assert isinstance(value, float)
 
 
-@pytest.mark.parametrize("weight", [None, [0.7, 1e9, 0.0]])
+@pytest.mark.parametrize("weight", [None, [0.7, 1e9, 0.0], [1.0, 1e9, 1.0]])
 @pytest.mark.parametrize("outcome", [(0, 0, 0), (1, 0, 1), (1, 1, 1)])
 @pytest.mark.parametrize(
-    "scores", [[1e-300] * 3, [1.0, 1e-300, 0.5], [5e-324, 1e-160, 1 - 2**-53], [1e-12, 0.0, 1.0], [0.0, 5e-324, 0.0]]
+    "scores",
+    [
+        [1e-300] * 3,
+        [1e-300, 1e-12, 0.5],
+        [1.0, 1e-300, 0.5],
+        [5e-324, 1e-160, 1 - 2**-53],
+        [1e-12, 0.0, 1.0],
+        [0.0, 5e-324, 0.0],
+    ],
 )
 def test_every_metric_of_scores_next_to_0_and_1_has_an_interval_that_contains_it(scores, outcome, weight):
     for n in (1, 3):

@@ -218,7 +218,7 @@ class OutcomeRegression:
                 now, change = (float(np.abs(each[0] + each[1] * self._range).max()) for each in (at, step))
                 step *= min(1.0, (_LONGEST + now) / (change or 1.0))
             else:
-                step[0] = np.clip(sums[1] / max(float(sums[3]), 1e-300), -_LONGEST, _LONGEST)
+                step[0] = np.clip(float(sums[1]) / max(float(sums[3]), 1e-300), -_LONGEST, _LONGEST)
             decrease = float(gradient @ step[:free])
             size = 1.0
             while (after := self._sums(at - size * step))[0] > sums[0] * (1 + 1e-13) and size > 1e-12:
