@@ -1,20 +1,18 @@
 """Does a map help? The sentences of a recalibration: log loss first, then slope, then ranges that remain wrong.
 
-*Together.* As of two tables (:mod:`certcal.verbs.changed_answers`) a sentence about a score claims its direction, one
-end of a 95 % interval, 2.5 %; ranges that remain wrong have 1.5 %, and those of groups as much again. Sentences are
-shown in their order while these shares add up to 5 %, whatever the numbers are: of groups some are only seen.
+What they fail with together: :mod:`certcal.verbs.group_changes`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital, counted
 from certcal.calibrators import PREDICTION_METHODS
 from certcal.result import Answer, Sentence
-from certcal.verbs.answers import ERROR, GROUPS, Diagnosis, command_for
+from certcal.verbs.answers import Diagnosis, command_for
+from certcal.verbs.group_changes import ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +78,7 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
     told += _about_groups(found)
     told += _about_slope(found)
     left = _ranges_left(found)
-    told = _within_failure([*told, *([] if left is None else [left])], bool(found.groups))
+    told += [] if left is None else [left]
     columns, more = found.about.get("columns", {}), [word for by in found.about.get("by", ()) for word in ("--by", by)]
     loses = found.by_group is not None and not (found.by_group.changed and found.by_group.difference < 0)
     if helps or found.is_real:
@@ -142,12 +140,12 @@ def _about_groups(found: PredictionRecalibration) -> list[Sentence]:
     better = sum(each.verdict == "better" for each in judged)
     if worse:
         said = f"The map makes {len(worse)} of {len(judged)} groups worse{than}"
-        data = {"groups": worse, "level": 1 - 2 * ERROR}
+        data = {"groups": worse, "level": 1 - ERROR}
         told.append(Sentence("shown", f"{said}: {_first_names(worse)}.", "asymptotic", data))
     elif found.method != "none" or better:
         gets = "gets" if better == 1 else "get"
         said = f"No group is shown to get worse{than}; {better} of {len(judged)} {gets} better."
-        told.append(Sentence("seen", said, data={"level": 1 - 2 * ERROR}))
+        told.append(Sentence("seen", said, data={"level": 1 - ERROR}))
     return told
 
 
@@ -155,15 +153,6 @@ def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (
         f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     )
-
-
-def _within_failure(told: Sequence[Sentence], by_group: bool) -> list[Sentence]:
-    """Sentences in their order, shown while what they may fail with, shown or not, adds up to at most 5 %."""
-    kept, spent = list[Sentence](), 0.0
-    for each in told:
-        spent += GROUPS * (1 + by_group) if "ranges" in each.data else ERROR if "level" in each.data else 0.0
-        kept.append(each if spent <= 2 * ERROR + 1e-9 else replace(each, kind="seen", basis=""))
-    return kept
 
 
 def _about_slope(found: PredictionRecalibration) -> list[Sentence]:
