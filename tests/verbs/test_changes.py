@@ -158,13 +158,23 @@ def test_numbers_of_a_result_are_no_table(tmp_path):
 
 
 def test_next_months_customers_are_other_samples():
-    found = certcal.compare(OLD, {**NEW, "id": np.arange(N) + N})
+    others = {name: values[::-1] for name, values in {**NEW, "id": np.arange(N) + N}.items()}
+    found = certcal.compare(OLD, others)
     assert not found.paired
     assert found.pairing.why == "rows are not paired: no value of 'id' is in both tables"
     assert "no value of 'id' is in both tables" in str(found)
-    same = certcal.compare(OLD, {**OLD, "id": np.arange(N) + N}).answer
+    same = certcal.compare(OLD, {**others, "score": OLD["score"][::-1]}).answer
     assert same[0].text.startswith("No change is shown: the calibration error in 15 bins stays at ")
     assert same[-1].text == "See where the new one is wrong:"
+
+
+def test_tables_of_the_same_rows_under_other_names_are_not_taken_for_other_samples():
+    renamed = {**NEW, "id": [f"c{place}" for place in range(N)]}
+    said = "^pair: no value of 'id' is in both tables, and what was true agrees in every row; give order if"
+    with pytest.raises(InputError, match=said):
+        certcal.compare(OLD, renamed)
+    assert certcal.compare(OLD, renamed, pair="order").paired
+    assert not certcal.compare(OLD, renamed, pair="none").paired
 
 
 def test_weights_are_respected_and_bounds_refuse_them():

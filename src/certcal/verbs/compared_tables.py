@@ -135,24 +135,32 @@ def pair_rows(
     if pair == "order":
         _refuse_different_labels(sides, None)
         return sides, Pairing("order", "rows are paired by their order, as asked")
-    column: str | None = None
+    column, apart = None, False
     if any(isinstance(side.data, Predictions) for side in sides):
         if key is not None:
             raise InputError("predictions have no columns", argument="key", remedy="compare tables, or pair by order")
     elif (column := key or _shared_identifier(sides)) is not None:
         keys = [side.keys(column, required=key is not None) for side in sides]
         if keys[0] is not None and keys[1] is not None:
-            if key is None and set(keys[0]).isdisjoint(keys[1]):
-                return sides, Pairing(None, f"rows are not paired: no value of {column!r} is in both tables")
-            return _by_key(sides, column, keys[0], keys[1])
-    old, new = (side.truth for side in sides)
-    if old is not None and new is not None and old.size == new.size and np.array_equal(old, new):
-        shares = np.unique(old, return_counts=True)[1] / old.size
-        if -old.size * math.log(float(np.dot(shares, shares))) > -math.log(_BY_CHANCE):
-            why = "rows are paired by their order, since what was true agrees in every row"
-            return sides, Pairing("order", why)
+            apart = key is None and set(keys[0]).isdisjoint(keys[1])
+            if not apart:
+                return _by_key(sides, column, keys[0], keys[1])
+    agree = _agree_beyond_chance(*(side.truth for side in sides))
+    if apart and agree:
+        reason = f"no value of {column!r} is in both tables, and what was true agrees in every row"
+        raise InputError(reason, argument="pair", remedy="give order if the rows are the same samples, or else none")
+    if agree:
+        return sides, Pairing("order", "rows are paired by their order, since what was true agrees in every row")
     why = "the tables share no key" if column is None else f"{column!r} is not unique in both tables"
-    return sides, Pairing(None, f"rows are not paired: {why}")
+    return sides, Pairing(None, f"rows are not paired: {f'no value of {column!r} is in both tables' if apart else why}")
+
+
+def _agree_beyond_chance(old: NDArray[Any] | None, new: NDArray[Any] | None) -> bool:
+    """Whether what was true is the same in every row, as of independent rows it would hardly be."""
+    if old is None or new is None or old.size != new.size or not np.array_equal(old, new):
+        return False
+    shares = np.unique(old, return_counts=True)[1] / old.size
+    return -old.size * math.log(float(np.dot(shares, shares))) > -math.log(_BY_CHANCE)
 
 
 def _shared_identifier(sides: list[ComparedPredictions]) -> str | None:
