@@ -293,6 +293,8 @@ def test_other_weights_are_no_shared_base_rate():
         Estimate("base_rate", value, 40, {}, Interval(value - 0.1, value + 0.1, 0.975, "x")) for value in (0.5, 0.8)
     ]
     assert difference_interval(*sides, old, new, LEVEL, paired=True).method == JOINT
+    left_out = [Predictions.from_scores(z, y, np.arange(40) != place) for place in (0, 39)]  # as many, other samples
+    assert difference_interval(*sides, *left_out, LEVEL, paired=True).method == JOINT
 
 
 def test_a_loss_that_may_be_infinite_is_not_compared_as_if_it_were_not():

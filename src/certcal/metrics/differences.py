@@ -84,11 +84,11 @@ def difference_interval(
     paired
         Whether both are answers for the same samples, in the same order.
     """
-    before, after = _weighing(before), _weighing(after)
     entry = entry_named(new.name, after.task)
-    first, second = contributions(entry, before), contributions(entry, after)
     if entry is None or (paired and not _same_weights(before, after)):
         return joint_interval(old, new)
+    before, after = _weighing(before), _weighing(after)
+    first, second = contributions(entry, before), contributions(entry, after)
     if paired and after.task == "binary" and entry.name in _OF_OUTCOMES:
         return Interval(0.0, 0.0, level, PAIRED)
     if paired and entry.name in _BINNED:
