@@ -40,6 +40,7 @@ def options_of(words):
         (["what"], "there is no command 'what'; the commands are measure, bound, plan, compare, "),
         (["measure", "x.csv", "--bin", "5"], "there is no option '--bin'; did you mean '--bins'?"),
         (["measure", "x.csv", "--zzz"], "there is no option '--zzz'\n"),
+        (["measure", "--table", "x.csv"], "there is no option '--table'; did you mean '--title'?"),
         (["measure", "x.csv", "--bins"], "--bins needs a value\n"),
         (["measure", "x.csv", "--force=yes"], "--force"),
         (["measure", "x.csv", "--closed", "lefft"], "--closed: 'lefft' is not one of 'left', 'right'; did you mean"),

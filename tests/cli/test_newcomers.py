@@ -104,6 +104,9 @@ def test_a_network_is_predicted_attacked_sampled_and_certified_without_saying_wh
         with pytest.raises(cc.InputError, match=said):
             call(softmax, LOADER)
     assert cc.attack(softmax, LOADER, epsilon=0.1, steps=2, outputs="probabilities").n == len(Y)
+    undefined = torch.nn.Sequential(NET, torch.nn.Threshold(torch.inf, torch.nan)).eval()
+    with pytest.raises(cc.InputError, match=r"logits\[0, 0\] is nan"):
+        cc.predict(undefined, LOADER)
 
 
 def test_a_device_that_is_not_there_is_refused_also_where_outputs_are_not_declared() -> None:

@@ -59,6 +59,10 @@ def test_matrices_and_tensors_are_columns():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (
+            lambda: certcal.measure([0, 1], np.array([0.5, 1j], object)),
+            "y_prob[1] is 1j, not a number; convert or drop such entries",
+        ),
         (lambda: certcal.measure(TABLE, bin=10), "unexpected argument 'bin'; did you mean 'bins'?"),
         (lambda: certcal.measure(TABLE, sourc="x"), "unexpected argument 'sourc'; did you mean 'source'?"),
         (

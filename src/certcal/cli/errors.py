@@ -149,7 +149,8 @@ def usage_sentence(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
         called = error.option_name.lstrip("-").replace("-", "_")
         # What an argument is called in Python leads to its flag.
-        flags = [each.opts[0] for each in (error.ctx.command.params if error.ctx else ()) if each.name == called]
+        known = [each for each in (error.ctx.command.params if error.ctx else ()) if isinstance(each, click.Option)]
+        flags = [each.opts[0] for each in known if each.name == called]
         nearest = [*flags, *(error.possibilities or ())][:1]
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         return f"there is no option {error.option_name!r}{hint}"

@@ -155,7 +155,9 @@ class PredictionSource:
         _refuse_other_order(y_true=y_true, y_prob=y_prob, **beside)
         try:
             outcomes, chances = as_array(y_true, "y_true"), as_array(y_prob, "y_prob")
-            if chances.dtype == object and all(isinstance(each, Number) for each in chances.flat):
+            if chances.dtype == object and all(
+                isinstance(each, Number) and not isinstance(each, complex) for each in chances.flat
+            ):
                 y_prob = chances = chances.astype(np.float64)  # as of Decimal, or a row of a frame with text
             self._refuse_other_shapes(outcomes, chances)
             self._refuse_swapped(outcomes, chances)

@@ -150,7 +150,7 @@ def undeclared(make: Callable[[Outputs | None], Model], outputs: Outputs | None,
         if found is None or not is_instance(found, "certcal.models._torch", "TorchModel"):
             raise
     answers = found(inputs[:_TRIED])
-    if answers.min() < 0 or answers.max() > 1:
+    if not (answers.min() >= 0 and answers.max() <= 1):  # what is undefined is refused where it counts
         return found
     reason = "what the model returns lies between 0 and 1, as probabilities do"
     raise InputError(reason, argument="outputs", remedy="give 'probabilities' if they are, or 'logits'")
