@@ -225,6 +225,8 @@ def test_scores_that_are_all_0_or_1_err_in_two_directions() -> None:
     assert found.answer[0].text == "Not calibrated: low scores are understated, high scores overstated."
     assert found.answer[1].text.startswith("10% happen where 0% is predicted. 90% happen where 100% is")
     assert "above 100" not in str(found)
+    nothing = certcal.measure(np.repeat([1, 0], [5, 95]), np.zeros(100)).answer
+    assert nothing[0].text == "Not calibrated: all scores are understated; in all 5.0% happen where 0% is predicted."
 
 
 def test_confidences_are_over_or_underconfident_and_classes_have_a_worst() -> None:

@@ -213,7 +213,7 @@ def test_what_is_asked_of_every_group_is_asked_of_crossings_too() -> None:
 
 
 def test_a_deviation_near_none_is_told_by_its_ratio() -> None:
-    found = certcal.measure([0, 1] * 400, [0.49] * 800, by=["a", "b"] * 400).answer
+    found = certcal.measure([1, 1, 1, 0, 0, 0, 0, 1] * 100, [0.49] * 800, by=[*"aaaabbbb"] * 100).answer
     outcomes = [0, 1, 1, 0] * 200
     said = certcal.measure(outcomes, [0.47] * 800, by=["a", "b"] * 400).answer
     assert "200 events for 188 predicted: O/E 1.06 (0.9" in next(each.text for each in said if "where" in each.data)
@@ -242,3 +242,14 @@ def test_groups_of_one_outcome_are_refused(by: Any, name: str) -> None:
     labelled = {"p0": [0.2, 0.7], "p1": [0.8, 0.3], "label": [1, 0]}
     with pytest.raises(InputError, match="'label' says what was true"):
         certcal.measure(labelled, by="label")
+
+
+def test_groups_of_one_outcome_are_refused_where_they_are_values() -> None:
+    z, y = np.linspace(0.1, 0.9, 40), np.tile([0, 1], 20)
+    for verb in (certcal.measure, certcal.bound, certcal.recalibrate):
+        with pytest.raises(InputError, match=r"^by: what is given says what was true, .* known beforehand"):
+            verb(y, z, by={"site": np.arange(40) % 3, "paid": np.where(y == 1, "yes", "no")})
+    few = certcal.measure(y[:6], z[:6], by=y[:6])  # which may be by chance
+    assert [each.n for each in few.groups] == [3, 3]
+    rare = np.arange(40) == 7  # and so may one event in a group of one
+    assert len(certcal.measure(rare.astype(int), z, by=rare).groups) == 2

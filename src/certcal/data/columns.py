@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +25,8 @@ from certcal.data.schema import Resolver
 NOISE_NAMES = {"gaussian": "Gaussian noise", "exact": "exact noise"}
 METADATA = "certcal.certificates"
 _LONGEST = 4000  # characters; what is longer was not written here
+# Independent rows agree less often.
+_BY_CHANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -211,6 +214,14 @@ def sample_keys(source: Any, column: str, *, required: bool = True) -> list[str]
                 raise
             return None
     return codes.names
+
+
+def agree_beyond_chance(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Whether two columns are the same, as independent rows would be less often than once in a million."""
+    if one.size != other.size or not np.array_equal(one, other):
+        return False
+    shares = np.unique(one, return_counts=True)[1] / one.size
+    return -one.size * math.log(float(np.dot(shares, shares))) > -math.log(_BY_CHANCE)
 
 
 def _read_whole(table: OpenTable, names: list[str]) -> dict[str, Any]:

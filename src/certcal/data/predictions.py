@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError, ranks_of, real_numbers, shortened
 from certcal._base.outcomes import TwoOutcomes, outcome
 from certcal._base.text import plain_name
+from certcal.data.columns import agree_beyond_chance
 from certcal.data.formats import OpenTable, check_memory, open_table, physical_memory
 from certcal.data.grouping import GroupingColumns, Groupings, GroupRule, PredictionGroup
 from certcal.data.layout import Labels, Overrides, resolve_columns
@@ -68,7 +69,23 @@ def group_samples(predictions: Predictions, by: Any) -> tuple[Groupings, list[Pr
         raise InputError(reason, argument="by", remedy="give the group of each sample, or pass a table")
     table = _table_of_groups(by, "group", len(predictions), "by")
     found, arrays = _read_groups(Groupings(table.names, table.columns), table, len(predictions))
-    return found, list(found.split(predictions, found.codes(arrays))), found.codes_by_rule(arrays)
+    codes = found.codes_by_rule(arrays)
+    for own in codes:
+        if any(_say_the_same(own, truth) for truth in (predictions.correct, predictions.labels) if truth is not None):
+            raise _groups_of_outcomes("what is given")
+    return found, list(found.split(predictions, found.codes(arrays))), codes
+
+
+def _say_the_same(codes: NDArray[np.int64], truth: NDArray[Any]) -> bool:
+    """Whether groups are those of one outcome each, and not by chance."""
+    pairs = np.unique(codes * (int(truth.max()) + 1) + truth)
+    return len(pairs) == len(np.unique(codes)) == len(np.unique(truth)) and agree_beyond_chance(truth, truth)
+
+
+def _groups_of_outcomes(what: str) -> InputError:
+    """Given what was true, calibrated scores are wrong, and a map by group would need to know it."""
+    reason = f"{what} says what was true, and in groups of one outcome even calibrated scores are wrong"
+    return InputError(reason, argument="by", remedy="group by what is known beforehand, such as the prediction")
 
 
 def group_codes(groups: Any, rules: Sequence[GroupRule], n: int) -> NDArray[np.int64]:
@@ -216,11 +233,9 @@ class PredictionStream:
         self.size = size
 
     def _refuse_groups_of_outcomes(self) -> None:
-        """Given what was true, calibrated scores are wrong, and a map by group would need to know it."""
         truth = {self.layout.get(role) for role in ("outcome", "correct", "label")}
         if name := next((each for each in self.groupings.columns if each in truth), None):
-            reason = f"{name!r} says what was true, and in groups of one outcome even calibrated scores are wrong"
-            raise InputError(reason, argument="by", remedy="group by what is known beforehand, such as the prediction")
+            raise _groups_of_outcomes(repr(name))
 
     @property
     def rows(self) -> int | None:

@@ -311,6 +311,9 @@ def _on_the_whole(whole: ObservedRate, words: _Words) -> str:
         right, claimed = _two_percents(whole.observed, whole.predicted)
         return f"{name} by {points}: {right} are right where {claimed} is claimed"
     low, high = whole.ratio_interval
+    if not math.isfinite(whole.ratio):
+        happened, predicted = _two_percents(whole.observed, whole.predicted)
+        return f"{happened} {words.happen} where {predicted} is {words.predicted}"
     if not 0.5 <= whole.ratio <= 2:
         return f"{whole.ratio:.2g} times as many events as predicted ({_span(low, high, 1 if low >= 1 else 2)})"
     ends = sorted((abs(low - 1), abs(high - 1)))

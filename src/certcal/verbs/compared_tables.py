@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -13,15 +12,12 @@ from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.text import counted, plain_name
 from certcal.data import load_table, open_table
-from certcal.data.columns import sample_keys
+from certcal.data.columns import agree_beyond_chance, sample_keys
 from certcal.data.schema import IDENTIFIER
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-# Rows are paired by their order unasked where independent rows would agree on what was true less often than this.
-_BY_CHANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -145,7 +141,8 @@ def pair_rows(
             apart = key is None and set(keys[0]).isdisjoint(keys[1])
             if not apart:
                 return _by_key(sides, column, keys[0], keys[1])
-    agree = _agree_beyond_chance(*(side.truth for side in sides))
+    old, new = (side.truth for side in sides)
+    agree = old is not None and new is not None and agree_beyond_chance(old, new)
     if apart and agree:
         reason = f"no value of {column!r} is in both tables, and what was true agrees in every row"
         raise InputError(reason, argument="pair", remedy="give order if the rows are the same samples, or else none")
@@ -153,14 +150,6 @@ def pair_rows(
         return sides, Pairing("order", "rows are paired by their order, since what was true agrees in every row")
     why = "the tables share no key" if column is None else f"{column!r} is not unique in both tables"
     return sides, Pairing(None, f"rows are not paired: {f'no value of {column!r} is in both tables' if apart else why}")
-
-
-def _agree_beyond_chance(old: NDArray[Any] | None, new: NDArray[Any] | None) -> bool:
-    """Whether what was true is the same in every row, as of independent rows it would hardly be."""
-    if old is None or new is None or old.size != new.size or not np.array_equal(old, new):
-        return False
-    shares = np.unique(old, return_counts=True)[1] / old.size
-    return -old.size * math.log(float(np.dot(shares, shares))) > -math.log(_BY_CHANCE)
 
 
 def _shared_identifier(sides: list[ComparedPredictions]) -> str | None:
