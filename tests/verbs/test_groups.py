@@ -244,11 +244,14 @@ def test_groups_of_one_outcome_are_refused(by: Any, name: str) -> None:
         certcal.measure(labelled, by="label")
 
 
-def test_groups_of_one_outcome_are_refused_where_they_are_values() -> None:
+def test_groups_of_one_outcome_are_refused_whatever_they_are_called() -> None:
     z, y = np.linspace(0.1, 0.9, 40), np.tile([0, 1], 20)
+    groups = {"site": np.arange(40) % 3, "paid": np.where(y == 1, "yes", "no")}
     for verb in (certcal.measure, certcal.bound, certcal.recalibrate):
-        with pytest.raises(InputError, match=r"^by: what is given says what was true, .* known beforehand"):
-            verb(y, z, by={"site": np.arange(40) % 3, "paid": np.where(y == 1, "yes", "no")})
+        with pytest.raises(InputError, match=r"^by: 'paid' says what was true, .* known beforehand"):
+            verb(y, z, by=groups)
+        with pytest.raises(InputError, match=r"^by: 'paid' says what was true, .* known beforehand"):
+            verb({"score": z, "outcome": y, **groups}, by=["site", "paid"])
     few = certcal.measure(y[:6], z[:6], by=y[:6])  # which may be by chance
     assert [each.n for each in few.groups] == [3, 3]
     rare = np.arange(40) == 7  # and so may one event in a group of one

@@ -70,16 +70,19 @@ def group_samples(predictions: Predictions, by: Any) -> tuple[Groupings, list[Pr
     table = _table_of_groups(by, "group", len(predictions), "by")
     found, arrays = _read_groups(Groupings(table.names, table.columns), table, len(predictions))
     codes = found.codes_by_rule(arrays)
-    for own in codes:
-        if any(_say_the_same(own, truth) for truth in (predictions.correct, predictions.labels) if truth is not None):
-            raise _groups_of_outcomes("what is given")
+    _refuse_outcomes(found.asked, codes, predictions)
     return found, list(found.split(predictions, found.codes(arrays))), codes
 
 
-def _say_the_same(codes: NDArray[np.int64], truth: NDArray[Any]) -> bool:
-    """Whether groups are those of one outcome each, and not by chance."""
-    pairs = np.unique(codes * (int(truth.max()) + 1) + truth)
-    return len(pairs) == len(np.unique(codes)) == len(np.unique(truth)) and agree_beyond_chance(truth, truth)
+def _refuse_outcomes(names: Iterable[str], codes: NDArray[np.int64], predictions: Predictions) -> None:
+    """Refuse groups of one outcome each, by the number of each sample's group, unless they are so by chance."""
+    for truth in (predictions.correct, predictions.labels):
+        if truth is None or not agree_beyond_chance(truth, truth):
+            continue
+        for name, own in zip(names, codes, strict=True):
+            pairs = np.unique(own * (int(truth.max()) + 1) + truth)
+            if len(pairs) == len(np.unique(own)) == len(np.unique(truth)):
+                raise _groups_of_outcomes(repr(name))
 
 
 def _groups_of_outcomes(what: str) -> InputError:
@@ -310,6 +313,7 @@ class PredictionStream:
             codes = self.groupings.codes_by_rule(arrays)
             if self.rules is not None:
                 return replace(made, codes=codes)
+            _refuse_outcomes(self.groupings.asked, codes, found)
             groups = tuple(self.groupings.split(found, self.groupings.codes(arrays)))
             return replace(made, groupings=self.groupings.described, groups=groups, cut=self.groupings, codes=codes)
 
