@@ -472,6 +472,23 @@ def test_an_infinite_log_loss_is_explained_and_the_next_command_can_be_copied(ce
     assert f"certcal measure '{tmp_path / 'after it.csv'}' --score score_calibrated  # what it says now" in done.out
 
 
+def test_a_map_that_is_written_is_applied_next_and_not_fitted_once_more(certcal_command, tmp_path):
+    rng = np.random.default_rng(0)
+    z = rng.uniform(0.02, 0.98, 2000)
+    bad = rng.uniform(size=2000) < 0.3 + 0.4 * z
+    (tmp_path / "old.csv").write_text("\n".join(["pd,bad", *(f"{a},{int(b)}" for a, b in zip(z, bad, strict=True))]))
+    (tmp_path / "NEW.csv").write_text("\n".join(["pd", *map(str, z[:9])]))
+    fit = ("recalibrate", "fit", tmp_path / "old.csv", "--score", "pd", "--outcome", "bad")
+    assert f"  certcal {' '.join(map(str, fit))} -o map.json\n" in certcal_command(*fit).out
+    written = certcal_command(*fit, "-o", tmp_path / "m.json", "-o", tmp_path / "page.html").out
+    (command,) = (line.split() for line in written.splitlines() if line.startswith("  certcal "))
+    said = f"certcal recalibrate apply {tmp_path}/m.json NEW.csv --score pd -o calibrated.csv"
+    assert " ".join(command) == said
+    folder = [str(tmp_path / word) if word.endswith(".csv") else word for word in command[1:]]
+    assert certcal_command(*folder).code == 0
+    assert certcal_command("check", tmp_path / "page.html", "--data", tmp_path / "old.csv").code == 0
+
+
 def test_the_command_that_reads_an_applied_table_names_the_columns_that_had_to_be_named(certcal_command, tmp_path):
     table, after = tmp_path / "credit.csv", tmp_path / "after.csv"
     rows = [f"{k / 60},{'yes' if k % 7 > 3 - k // 20 else 'no'}" for k in range(60)]

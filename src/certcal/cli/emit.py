@@ -20,7 +20,7 @@ from certcal._base.text import did_you_mean
 from certcal.cli.mlflow import log_to_mlflow, mlflow_option
 from certcal.cli.options import OUTPUT, option, options
 from certcal.cli.progress import be_quiet, tell
-from certcal.result import MARKUP, NUMBERS, PAGE, PICTURES, TEXT, Result
+from certcal.result import MARKUP, NUMBERS, PAGE, PICTURES, TEXT, Answer, Result
 from certcal.verdict import Requirement, Verdict, plain
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -121,12 +121,14 @@ class Output:
         written: Iterable[str | Path] = (),
         also: Mapping[Path, bytes] | None = None,
         folder: Path | None = None,
+        answer: Answer | None = None,
         **report: Any,
     ) -> None:
         """Write the files, print the result, say what was written, and log to MLflow if that was asked.
 
-        All files are there in the end or none of them; ``also`` are more of them, in a ``folder`` that is made. Leaves
-        with exit code 1 when a requirement is not met, after all of that.
+        All files are there in the end or none of them; ``also`` are more of them, in a ``folder`` that is made. An
+        ``answer`` is what a terminal shows in place of the result's. Leaves with exit code 1 when a requirement is not
+        met, after all of that.
         """
         read = self._sources if sources is None else [Path(each) for each in sources]
         verdict, refused = self._verdict_or_error(result)
@@ -139,7 +141,7 @@ class Output:
                 files[path] = result.to_bytes(path.suffix.lower(), **self.page, **report, **judged, **told)
             write_together(files, force=self.force, folder=folder)
         finally:  # a full disk is no reason to lose numbers that took long to find
-            self._print_result(result, verdict, **judged, **report, **told)
+            self._print_result(result, verdict, answer, **judged, **report, **told)
         for path in files:
             tell(f"wrote {path}")
         if self.mlflow:
@@ -158,7 +160,7 @@ class Output:
         except InputError as error:
             return None, error
 
-    def _print_result(self, result: Result, verdict: Verdict | None, **report: Any) -> None:
+    def _print_result(self, result: Result, verdict: Verdict | None, answer: Answer | None, **report: Any) -> None:
         if self.as_json:
             click.echo(result.to_json(require=report.get("require", ()), provenance=report["provenance"]), nl=False)
             for line in () if verdict is None else str(verdict).splitlines():
@@ -167,6 +169,7 @@ class Output:
         from certcal.report.terminal import make_console, render
 
         made = result.report(**self.page, **report)
+        made = made if answer is None else made.of(answer=answer)
         taken = click.get_current_context().meta.get(HEADLINE)
         if taken is not None:
             made = made.of(sections=(), appendix=(), description=f"{taken}: {made.description}")

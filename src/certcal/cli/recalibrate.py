@@ -18,7 +18,8 @@ from certcal.result import PICTURES
 from certcal.verbs.apply_map import ENDINGS, apply_map
 from certcal.verbs.export_map import ENDINGS as EXPORTED
 from certcal.verbs.export_map import export_map
-from certcal.verbs.recalibrate import has_figure
+from certcal.verbs.map_answer import answer_of_written_map
+from certcal.verbs.recalibrate import PredictionRecalibration, has_figure
 from certcal.verbs.recalibrate import recalibrate as verb
 
 FITTING, CERTIFYING = "Fitting and judging", "Certifying"
@@ -82,7 +83,11 @@ def fit(source: str, output: Output, **options: Any) -> None:
     if picture is not None and not has_figure(source, columns, **options):
         raise InputError(f"-o {picture}: a map of all classes has no figure; write a page (.html) or numbers (.csv)")
     found = verb(source, columns=columns, **options)
-    output.emit(found)
+    written = next((path for path in output.files if path.lower().endswith(".json")), None)
+    of_map = None
+    if written is not None and isinstance(found, PredictionRecalibration):
+        of_map = answer_of_written_map(found, written)
+    output.emit(found, answer=of_map)
 
 
 @command(*_APPLY)

@@ -6,6 +6,7 @@ What they fail with together: :mod:`certcal.verbs.group_changes`.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certcal._base.text import capital, counted
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from certcal.verbs.recalibrate import PredictionRecalibration
 
 _MOST_NAMED = 5  # groups in a sentence
+_OF_OUTCOMES = ("outcome", "positive", "negative", "label", "correct", "weight")  # what new scores are without
 
 # What decides whether a map helps: proper scores, the first whose change is known within finite limits.
 _PROPER = {
@@ -97,6 +99,16 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
     assumptions = ("these samples are independent draws from those that the map will see",)
     unsaid = ("anything about an attack, or about samples that are drawn differently",)
     return Answer(tuple(told), assumptions, unsaid)
+
+
+def answer_of_written_map(found: PredictionRecalibration, path: str) -> Answer:
+    """The answer where the map is in a file: a map to keep is applied next, and not fitted once more."""
+    columns = {role: name for role, name in found.about.get("columns", {}).items() if role not in _OF_OUTCOMES}
+    words, files = ["recalibrate", "apply", path], ("-o", "calibrated.csv")
+    data = {"command": command_for(words, "apply_map", "NEW.csv", columns, *files)}
+    return replace(
+        found.answer, sentences=tuple(replace(each, data=data) if each.text == _KEEP else each for each in found.answer)
+    )
 
 
 _KEEP = "Keep the map, and apply it to new scores."
