@@ -306,7 +306,20 @@ def test_files_of_the_page_that_are_not_given_are_said(table, tmp_path):
     file = certcal.measure(table).save(
         tmp_path / "page.html", provenance=certcal.measure(table).provenance(inputs=files)
     )
-    assert "2 files went into it and 1 were given" in certcal.check(file, table).not_recomputed[0]
+    assert "2 files went into it and 1 was given." in certcal.check(file, table).not_recomputed[0]
+
+
+def test_a_comparison_of_which_one_side_is_missing_is_not_recomputed(table, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text(Path(table).read_text())
+    files = [(str(table), 1, "1" * 64), (str(new), 1, "2" * 64)]
+    compared = certcal.compare(table, new)
+    file = compared.save(tmp_path / "page.html", provenance=compared.provenance(inputs=files))
+    found = certcal.check(file, table)
+    assert found.outcome == "not recomputed"
+    assert found.rows == ()
+    said = "2 files went into it and 1 was given; give all that are compared, in the order of the page."
+    assert found.not_recomputed == [said]
 
 
 # --- hostile pages ----------------------------------------------------------------------------------------------------

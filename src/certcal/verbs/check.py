@@ -184,7 +184,8 @@ def check(
     asked = _mapping(origin.get("asked"))
     name, listed = str(asked.get("verb", ""))[:80], isinstance(data, list | tuple)
     sources: list[Any] = [] if data is None else [*cast("list[Any]", data)] if listed else [data]
-    if reasons := _why_not(name, asked, sources, model):
+    recorded = _inputs(origin)
+    if reasons := _why_not(name, asked, sources, model, len(recorded)):
         return Check(str(path), name, (), reasons)
     progress.stage("recomputing")
     try:
@@ -196,7 +197,6 @@ def check(
     given = [model, weights, *(_flat(sources) if name == "compare_runs" else sources)]
     files = [path_of(each) for each in given if isinstance(each, str | os.PathLike)]
     files = [each for each in files if each.exists()]
-    recorded = _inputs(origin)
     parts = [
         for_json({key: dict(_mapping(each.get(key))) for key in ("seeds", "fingerprints")})
         for each in (origin, found.provenance().to_dict())
@@ -211,7 +211,7 @@ def check(
     elif told.around is not None and again.around is not None:
         rows.append(_text_row(told.around, again.around))
     if len(recorded) > len(files):
-        missing.append(f"{counted(len(recorded), 'file')} went into it and {len(files)} were given.")
+        missing.append(f"{_fewer_given(len(recorded), len(files))}.")
     return Check(str(path), name, tuple(sorted(rows, key=lambda row: row.holds)), tuple(missing))
 
 
@@ -282,7 +282,11 @@ def _flat(values: Iterable[Any]) -> Iterator[Any]:
         yield from _flat(inner) if inner else (each,)
 
 
-def _why_not(name: str, asked: Mapping[str, Any], sources: Sequence[Any], model: object) -> list[str]:
+def _fewer_given(recorded: int, given: int) -> str:
+    return f"{counted(recorded, 'file')} went into it and {given:,} {'was' if given == 1 else 'were'} given"
+
+
+def _why_not(name: str, asked: Mapping[str, Any], sources: Sequence[Any], model: object, recorded: int) -> list[str]:
     """Why nothing can be recomputed, in a sentence; nothing if it can."""
     if not name:
         return ["It does not say what was asked: it was made from results alone, or by an older certcal."]
@@ -292,6 +296,9 @@ def _why_not(name: str, asked: Mapping[str, Any], sources: Sequence[Any], model:
         ]
     if not sources:
         return ["Its data are not given; add them."]
+    given = len([*_flat(sources)]) if name == "compare_runs" else len(sources)
+    if name in ("compare_tables", "compare_runs") and given < recorded:
+        return [f"{_fewer_given(recorded, given)}; give all that are compared, in the order of the page."]
     if model is None and name in ("attack", "verify"):
         return [f"Its model is not given, and {name} needs it; add it."]
     lost = ", ".join(each for each in map(str, _as_sequence(asked.get("not_recorded"))) if each not in _CALLERS)
