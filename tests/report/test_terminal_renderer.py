@@ -79,7 +79,7 @@ def test_no_table_is_wider_than_the_terminal(table: Table, width: int, ascii_onl
 @given(tables(st.from_regex(r"[a-z]{1,12}( [a-z]{1,12})?", fullmatch=True)), st.sampled_from([60, 80]))
 def test_every_column_is_shown_with_all_its_cells_or_named_as_left_out(table: Table, width: int) -> None:
     text = shown(table, width=width)
-    found = re.search(r"not shown at this width: ((.|\n)*)", text)
+    found = re.search(r"not shown at this width: ((.|\n)*);\sa\swider", text)
     left_out = squeezed(found[1]) if found else ""
     assert not (left_out and table.fit == "split")
     for i, column in enumerate(table.columns[1:], 1):
@@ -98,9 +98,17 @@ def test_columns_are_left_out_by_priority_and_named() -> None:
     kept = [
         column.text(value) for column, value in zip(columns[1:], values, strict=True) if column.priority not in (9, 10)
     ]
-    assert text.split("\n")[-2].split() == ["a", *kept]
-    assert text.split("\n")[-1] == "not shown at this width: number 3 ≤, number 7 ≤"
+    *_, row, first, second = text.split("\n")
+    assert row.split() == ["a", *kept]
+    said = "not shown at this width: number 3 ≤, number 7 ≤; a wider terminal or a page (.html) has them"
+    assert f"{first} {second}" == said
     assert "not shown" not in shown(Table(columns, [("a", *values)]), width=100)
+
+
+def test_columns_that_are_called_the_same_are_named_once() -> None:
+    columns = [Column("method"), *(Column("interval", "interval", priority=i) for i in range(1, 8))]
+    text = shown(Table(columns, [("a", *[(0.1, 0.2)] * 7)]), width=60)
+    assert "not shown at this width: interval; a wider" in text
 
 
 @pytest.mark.parametrize("fit", ["drop", "split"])

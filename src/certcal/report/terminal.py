@@ -286,7 +286,9 @@ class _Page:
         return [*parts, *self.left_out([table.columns[i].title for i in left_out]), *self.dim(table.rest, table.note)]
 
     def left_out(self, heads: Sequence[str]) -> list[RenderableType]:
-        return self.dim(f"not shown at this width: {', '.join(heads)}") if heads else []
+        named = ", ".join(dict.fromkeys(heads))
+        said = f"not shown at this width: {named}; a wider terminal or a page (.html) has them"
+        return self.dim(said) if heads else []
 
     def chart(self, chart: Chart, title: str) -> list[RenderableType]:
         """The bars of a chart; where it has none, its numbers, if everything is wanted."""

@@ -105,15 +105,15 @@ def _names(found: ChangeComparison) -> tuple[str, str]:
 
 def changes_table(found: ChangeComparison, names: tuple[str, str]) -> Table:
     """Every number before and after, and the difference; those that differ for sure stand out."""
-    spread = any(isinstance(row.new, Estimate) and row.new.interval for row in found.rows)
     tested = any(row.interval is not None for row in found.rows)
     columns = [Column("metric" if found.kind == "estimates" else "method"), Column("bins", "count", priority=3)]
-    own = {row.new.interval.level for row in found.rows if isinstance(row.new, Estimate) and row.new.interval}
+    ends = [row.new.interval for row in found.rows if isinstance(row.new, Estimate) and row.new.interval]
+    own = _interval_head({each.level for each in ends})
     apart = {row.interval.level for row in found.rows if row.interval is not None}
     for name in names:
         columns += [
             Column(name, "estimate"),
-            *([Column(_interval_head(own), "interval", priority=2)] if spread else []),
+            *([Column(own, "interval", priority=2)] if ends else []),
         ]
     columns += [Column("difference", "estimate")]
     judged = any(row.verdict is not None for row in found.rows)
@@ -122,14 +122,14 @@ def changes_table(found: ChangeComparison, names: tuple[str, str]) -> Table:
     rows: Sequence[Sequence[Cell] | Heading]
     if found.kind == "bounds":
         rows = [
-            [bound_name(row.name), bins_text(row.old), *_cells_of_change(row, spread, tested, judged)]
+            [bound_name(row.name), bins_text(row.old), *_cells_of_change(row, bool(ends), tested, judged)]
             for row in found.rows
         ]
     else:
         mine = {id(row.new): row for row in found.rows}
         estimates = [row.new for row in found.rows if isinstance(row.new, Estimate)]
         rows = metric_rows(
-            estimates, _task_of_tables(found), lambda each: _cells_of_change(mine[id(each)], spread, tested, judged)
+            estimates, _task_of_tables(found), lambda each: _cells_of_change(mine[id(each)], bool(ends), tested, judged)
         )
     task = _task_of_tables(found) if found.kind == "estimates" else None
     shown = [row.new for row in found.rows if isinstance(row.new, Estimate)]
