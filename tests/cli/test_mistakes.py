@@ -41,6 +41,8 @@ def options_of(words):
         (["measure", "x.csv", "--bin", "5"], "there is no option '--bin'; did you mean '--bins'?"),
         (["measure", "x.csv", "--zzz"], "there is no option '--zzz'\n"),
         (["measure", "--table", "x.csv"], "there is no option '--table'; did you mean '--title'?"),
+        (["measure", "x.csv", "--html", "page.html"], "there is no option '--html'; write -o page.html\n"),
+        (["measure", "{scores}", "--confidence", "0.95"], "the level of intervals is an argument of its own (--level)"),
         (["measure", "x.csv", "--bins"], "--bins needs a value\n"),
         (["measure", "x.csv", "--force=yes"], "--force"),
         (["measure", "x.csv", "--closed", "lefft"], "--closed: 'lefft' is not one of 'left', 'right'; did you mean"),

@@ -77,6 +77,7 @@ def test_a_wrong_declaration_is_refused(model: Any, outputs: Any, sentence: str)
         (LogisticRegression, "LogisticRegression is a class; pass an object"),
         ("model.onnx", "use certcal.models.load for files"),
         (3, r"model \(int\) is no model; pass a torch module"),
+        (nn.Linear(4, 2).state_dict(), r"model is a state_dict, which .*; make the network, call its load_state_dict"),
     ],
 )
 def test_what_cannot_be_a_model_is_refused_in_one_sentence(model: Any, sentence: str) -> None:

@@ -229,6 +229,7 @@ def test_few_samples_one_class_and_intervals_that_say_nothing_are_fitted_and_not
     ("options", "message"),
     [
         ({"method": "splines"}, "method: 'splines' is not one of"),
+        ({"method": "sigmoid"}, "'matrix'; did you mean 'platt'"),  # as scikit-learn calls it
         ({"method": "platt"}, "method: platt is for a table of predictions; choose one of isotonic, temperature, beta"),
         ({"tradeoff": 2}, "tradeoff: 2 is not"),
         ({"tradeoffs": [0.1, "x"]}, "tradeoffs: 'x' is not a number"),

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._base.text import did_you_mean
 from certcal._base.threads import map_blocks
 
 Entry = TypeVar("Entry", bound=np.generic)
@@ -585,5 +586,8 @@ def look_like_probabilities(logits: NDArray[Any], rows: int = 4096) -> bool:
 def choice(value: Any, allowed: tuple[str, ...], name: str) -> str:
     """One of the allowed words."""
     if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{name} is {shortened(value)}; pass one of {', '.join(map(repr, allowed))}")
+        hint = did_you_mean(value, allowed)
+        raise InputError(
+            f"{name} is {shortened(value)}; pass one of {', '.join(map(repr, allowed))}{hint and f'; {hint}'}"
+        )
     return str(value)

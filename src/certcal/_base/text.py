@@ -100,11 +100,17 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
+# What scikit-learn calls what has another name here.
+_ELSEWHERE = {"sigmoid": "platt"}
+
+
 def did_you_mean(word: object, known: Iterable[str], otherwise: str = "", cutoff: float = 0.6) -> str:
     """The known word that was probably meant, as a question; else what is to be said instead."""
     from difflib import get_close_matches
 
-    near = get_close_matches(str(word), list(known), n=1, cutoff=cutoff)
+    there = list(known)
+    same = _ELSEWHERE.get(str(word))
+    near = [same] if same in there else get_close_matches(str(word), there, n=1, cutoff=cutoff)
     return f"did you mean {near[0]!r}?" if near else otherwise
 
 

@@ -141,18 +141,24 @@ def usage_sentence(error: click.UsageError) -> str:
     --------
     >>> usage_sentence(click.NoSuchOption("--bin", possibilities=["--bins", "--by"]))
     "there is no option '--bin'; did you mean '--bins'?"
+    >>> usage_sentence(click.NoSuchOption("--html"))
+    "there is no option '--html'; write -o page.html"
     >>> usage_sentence(click.BadParameter("'x' is not a number", param=click.Option(["-b", "--bins"])))
     "--bins: 'x' is not a number"
     >>> usage_sentence(click.MissingParameter(param=click.Option(["--data"], metavar="FILE")))
     '--data FILE is missing'
     """
     if isinstance(error, click.NoSuchOption):
+        from certcal.cli.emit import DRAWN
+
         called = error.option_name.lstrip("-").replace("-", "_")
         # What an argument is called in Python leads to its flag.
         known = [each for each in (error.ctx.command.params if error.ctx else ()) if isinstance(each, click.Option)]
         flags = [each.opts[0] for each in known if each.name == called]
         nearest = [*flags, *(error.possibilities or ())][:1]
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        if f".{called}" in DRAWN:  # the name of the file says what is written
+            hint = f"; write -o page.{called}"
         return f"there is no option {error.option_name!r}{hint}"
     if isinstance(error, click.MissingParameter) and error.param is not None:
         name = parameter_name(error.param)

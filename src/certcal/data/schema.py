@@ -380,7 +380,11 @@ class Resolver:
 
     def missing(self, role: str, name: str) -> InputError:
         """The error for a column that is not there."""
-        return InputError(f"there is no column {name!r}{self.listing(name)}", argument=role)
+        reason = f"there is no column {name!r}{self.listing(name)}"
+        if role == "confidence" and is_number(name):
+            level = "it takes a column's name, and the level of intervals is an argument of its own"
+            return InputError(reason, argument=role, remedy=level, roles=("level",))
+        return InputError(reason, argument=role)
 
     def family(self, role: str) -> Family:
         """The columns per class that were given: one of lists, names in class order, a pattern with *, or a prefix."""

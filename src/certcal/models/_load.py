@@ -308,6 +308,12 @@ def _adapt(model: object, outputs: Outputs | None, name: str | None = None, devi
         )
     if isinstance(model, str):
         raise InputError(f"model is the text {model!r}; use certcal.models.load for files and names")
+    values = cast("Mapping[str, object]", model).values() if isinstance(model, Mapping) else ()
+    if any(is_instance(each, "torch", "Tensor") for each in values):
+        raise InputError(
+            "model is a state_dict, which holds weights without their network",
+            remedy="make the network, call its load_state_dict with these weights and eval(), and pass the network",
+        )
     raise InputError(
         f"{what} is no model; pass a torch module, an onnxruntime session, a scikit-learn classifier or a callable"
     )
