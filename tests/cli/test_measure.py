@@ -251,13 +251,14 @@ def test_too_many_groups_for_a_table_read_in_pieces_are_refused(certcal_command,
     assert certcal_command("measure", path, "--by", "user", "--metric", "ece").code == 0
 
 
-def test_a_group_of_no_weight_is_left_out_and_named(certcal_command, tmp_path):
+@pytest.mark.parametrize("weight", ["0", "1e-160", "1e-320"])
+def test_a_group_of_almost_no_weight_is_left_out_and_named(certcal_command, tmp_path, weight):
     path = tmp_path / "heavy.csv"
-    path.write_text("conf,correct,kg,site\n0.5,1,1,a\n0.6,1,1,c\n0.7,0,0,b\n")
+    path.write_text(f"conf,correct,kg,site\n0.5,1,1,a\n0.6,1,1,c\n0.7,0,{weight},b\n")
     for options in (("--memory", "1"), ()):
         ran = certcal_command("measure", path, "--weight", "kg", "--by", "site", *options)
         assert ran.code == 0
-        assert "Left out, since all samples have weight 0: b." in " ".join(ran.out.split())
+        assert "Left out, since all samples have weight 0 or almost 0: b." in " ".join(ran.out.split())
     document = json.loads(certcal_command("measure", path, "--weight", "kg", "--by", "site", "--json").out)
     assert document["groupings"] == [{"by": "site", "columns": ["site"], "left_out": ["b"], "time": False}]
     assert [group["group"] for group in document["groups"]] == ["a", "c"]

@@ -33,6 +33,9 @@ ABOVE_ONE = 1e-6
 # Probabilities of failing. Far below the least one logarithms and binomial tails lose their digits.
 LEAST_FAILURE, MOST_FAILURE = 1e-200, 0.5
 
+# A smaller weight counts as 0, since its square is 0 in a float; the largest is far above it.
+LEAST_WEIGHT, LEAST_LARGEST_WEIGHT = 1e-150, 1e-100
+
 # The largest level of an interval: four digits show that it is below 1.
 MOST_LEVEL = 0.9999
 
@@ -305,7 +308,10 @@ def correctness(
 
 
 def weights(value: Any, n: int, name: str = "sample_weight", partner: str = "confidence") -> NDArray[np.float64] | None:
-    """Finite weights >= 0 with a positive sum as float64, or None for none; ``partner`` has n entries."""
+    """Finite weights >= 0 with a positive sum as float64, or None for none; ``partner`` has n entries.
+
+    Weights that are almost 0 become 0.
+    """
     if value is None:
         return None
     array = _one_dimensional(to_numpy(value, name), name).astype(np.float64, copy=False)
@@ -319,8 +325,10 @@ def weights(value: Any, n: int, name: str = "sample_weight", partner: str = "con
     largest = float(array.max())
     if largest == 0:
         raise InputError(f"{name} is zero for every sample; at least one weight must be positive")
-    if not 1e-100 < largest < 1e100:
+    if not LEAST_LARGEST_WEIGHT < largest < 1e100:
         raise InputError(f"the largest {name} is {largest:g}; rescale the weights to ordinary sizes (around 1)")
+    if array.min() < LEAST_WEIGHT and (tiny := (array > 0) & (array < LEAST_WEIGHT)).any():
+        array = np.where(tiny, 0.0, array)
     return array
 
 

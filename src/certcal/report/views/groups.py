@@ -61,7 +61,7 @@ def cuts(groupings: Sequence[GroupingColumns]) -> list[str]:
     """How columns were cut, and what is left out, in sentences."""
     said = [f"{capital(cut)}." for cut in dict.fromkeys(cut for each in groupings for cut in each.cuts)]
     gone = [name for each in groupings for name in each.left_out]
-    return said + ([f"Left out, since all samples have weight 0: {', '.join(gone)}."] if gone else [])
+    return said + ([f"Left out, since all samples have weight 0 or almost 0: {', '.join(gone)}."] if gone else [])
 
 
 def _rate(group: MeasuredGroup) -> GroupRate:
