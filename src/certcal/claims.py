@@ -22,7 +22,7 @@ from typing import Any, NoReturn, cast
 from certcal._base.checks import InputError, choice
 from certcal._base.json import PlainValues
 from certcal._base.notebook import Card, CardTable, NotebookCard
-from certcal._base.rounding import SIDES, minus, percent_text, round_outward, short_text, sure_text
+from certcal._base.rounding import SIDES, decimals, minus, percent_text, round_outward, short_text, sure_text
 from certcal._base.rounding import move_outward as move_outward
 
 # Assumed by every claim for which samples are split by their places: rows sorted by outcome are split in one fixed way,
@@ -303,7 +303,7 @@ class Estimate(PlainValues, NotebookCard, kind="estimate", more="sentence"):
     @property
     def sentence(self) -> str:
         """What is claimed."""
-        text = f"{self.name}{in_words(self.settings)} is {minus(f'{self.value:.5f}')} on {these_samples(self.n)}"
+        text = f"{self.name}{in_words(self.settings)} is {minus(decimals(self, 5))} on {these_samples(self.n)}"
         if self.interval is not None:
             spread = self.interval
             kind = f"{spread.method} bootstrap interval" if spread.resampled else "interval"

@@ -11,6 +11,10 @@ import pytest
 
 import certcal
 from certcal.data import PredictionStream, read_predictions
+from certcal.lab.study import FindingTable
+from certcal.lab.study.review_view import table as review_table
+from certcal.metrics import Measurements
+from certcal.report.document import text_of
 from certcal.report.names import label
 from certcal.report.numbers import INTERVALS, number
 from certcal.verbs.measure import _PEAK
@@ -363,3 +367,12 @@ def test_numbers_that_are_no_probabilities_say_what_to_do_with_logits(certcal_co
     ran = certcal_command("measure", tmp_path / "table.csv")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.endswith(f"{remedy}\n".format(table=tmp_path / "table.csv"))
+
+
+def test_a_p_value_is_printed_rounded_up_everywhere():
+    p = certcal.claims.Estimate("spiegelhalter_p", 0.050141, 200)
+    assert (text_of(p), p.sentence.split(" on ")[0]) == ("0.0502", "spiegelhalter_p is 0.05015")
+    table = Measurements((p,), 200, "score")
+    assert "0.05015" in repr(table)
+    study = FindingTable("designs", ("design", "share", "p (Holm)"), (("wide", 0.0501, 0.0501), ("deep", 1.0, 1e-9)))
+    assert review_table(study).texts() == [["wide", "0.050", "0.0501"], ["deep", "1.000", "< 0.0001"]]

@@ -306,7 +306,7 @@ def test_a_number_prints_as_a_sentence():
         r"ece was 0\.\d{4} and is 0\.\d{4}, a difference of -0\.\d{4} \(-0\.\d{4} to -0\.\d{4}, 95%\): better\.",
         str(found["ece"]),
     )
-    assert re.fullmatch(r"spiegelhalter_p was 0\.0000 and is 0\.\d{4}\.", str(found["spiegelhalter_p"]))
+    assert re.fullmatch(r"spiegelhalter_p was 0\.0001 and is 0\.\d{4}\.", str(found["spiegelhalter_p"]))
 
 
 def estimate(value, lower, upper):

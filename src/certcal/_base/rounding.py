@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from typing import Any
 
 from certcal._base.checks import choice
 
@@ -22,6 +23,18 @@ def round_outward(value: float, side: str, digits: int = 4) -> str:
         step = Decimal(1).scaleb(-digits)
         rounded = Decimal(value).quantize(step, ROUND_CEILING if side == "upper" else ROUND_FLOOR)
         return f"{abs(rounded) if rounded == 0 else rounded:f}"
+
+
+def is_p_value(name: str) -> bool:
+    """Whether a number is a p-value, which is printed rounded up: it must not look smaller than it is."""
+    return name.endswith("_p")
+
+
+def decimals(claim: Any, digits: int = 4) -> str:
+    """The value of an estimate with so many decimals."""
+    if is_p_value(getattr(claim, "name", "")):
+        return round_outward(claim.value, "upper", digits)
+    return f"{claim.value:.{digits}f}"
 
 
 def minus(text: str) -> str:

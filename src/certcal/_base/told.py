@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
 from certcal._base.checks import InputError
-from certcal._base.rounding import minus, round_outward
+from certcal._base.rounding import decimals, minus, round_outward
 from certcal._base.text import did_you_mean, plain_name
 
 _SHORT, _FEW = 60, 8
@@ -111,7 +111,7 @@ def _numbers(value: Any, brief: bool = False) -> list[tuple[str, str]]:
 
 def _number(claim: Any, brief: bool) -> str:
     side = getattr(claim, "side", "") or getattr(claim, "extreme", "")
-    text = minus(getattr(claim, "text", "") or f"{claim.value:.4f}")
+    text = minus(getattr(claim, "text", "") or decimals(claim))
     ends = getattr(claim, "interval", None)
     if brief or ends is None:
         return text if brief or not side else f"at {'most' if side in ('upper', 'highest') else 'least'} {text}"

@@ -14,7 +14,7 @@ from certcal._base.arguments import names_wrong_types
 from certcal._base.checks import InputError, bin_counts, choice, kernel_float, real
 from certcal._base.json import PlainValues
 from certcal._base.notebook import Card, CardTable, NotebookCard
-from certcal._base.rounding import percent_text
+from certcal._base.rounding import decimals, percent_text
 from certcal._base.select import SLACK
 from certcal._base.threads import map_blocks
 from certcal._base.told import Named, UnknownNameError
@@ -119,7 +119,7 @@ class Measurements(Named, PlainValues, NotebookCard, keys="n kind rows"):
         for row in self.rows:
             bins = row.settings.get("bins", "")
             spread = "" if row.interval is None else f"  [{', '.join(row.interval.ends(5))}]"
-            lines.append(f"  {row.name:<28} {bins!s:>5}  {row.value:.5f}{spread}")
+            lines.append(f"  {row.name:<28} {bins!s:>5}  {decimals(row, 5)}{spread}")
         return "\n".join(lines)
 
     def card(self) -> Card:
@@ -132,7 +132,7 @@ class Measurements(Named, PlainValues, NotebookCard, keys="n kind rows"):
             (
                 row.name,
                 str(row.settings.get("bins", "")),
-                f"{row.value:.5f}",
+                decimals(row, 5),
                 " to ".join(row.interval.ends(5)) if row.interval is not None else "",
             )[: len(header)]
             for row in self.rows

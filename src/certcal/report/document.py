@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from certcal._base.checks import InputError
-from certcal._base.rounding import round_outward, short_text, sure_text
+from certcal._base.rounding import is_p_value, round_outward, short_text, sure_text
 from certcal._base.text import capital
 from certcal.claims import SAME, Bound, Certificate, Estimate, TwoSidedBound, assumptions_of, like_these, settings_texts
 from certcal.report.charts import Chart
-from certcal.report.numbers import between, brief, minus, number
+from certcal.report.numbers import between, brief, minus, number, p_value
 from certcal.report.provenance import Provenance
 from certcal.result import Answer
 from certcal.verdict import Judgement, Verdict
@@ -73,7 +73,7 @@ class Column:
     """What the column shows; a side adds "≤" or "≥"."""
     kind: str = "text"
     """"text"; "estimate" (four decimals), "brief" (three), "count", "bound" (rounded outward to the side), "level" (a
-    radius or a probability, rounded to the side), "percent" or "interval" (a pair, rounded outward)."""
+    radius or a probability, rounded to the side), "p" (rounded up), "percent" or "interval" (a pair, outward)."""
     side: str | None = None
     """"upper" or "lower" for what holds on one side."""
     priority: int = 0
@@ -118,6 +118,7 @@ _WRITTEN: Mapping[str, Callable[[float, str], str]] = {
     "count": lambda value, _: f"{int(value):,}",
     "estimate": lambda value, _: number(value),
     "brief": lambda value, _: brief(value),
+    "p": lambda value, _: p_value(value),
     "bound": lambda value, side: "undefined" if math.isnan(value) else round_outward(value, side),
     "level": lambda value, side: short_text(value, side),
     "percent": lambda value, _: "undefined" if math.isnan(value) else f"{100 * value:.1f}",
@@ -265,7 +266,9 @@ def kind_of(claim: Any) -> str:
 
 def text_of(claim: Any) -> str:
     """The claim's number as it is printed everywhere."""
-    return number(claim.value) if isinstance(claim, Estimate) else minus(str(claim.text))
+    if isinstance(claim, Estimate):
+        return p_value(claim.value) if is_p_value(claim.name) else number(claim.value)
+    return minus(str(claim.text))
 
 
 def relation_of(claim: Any) -> str:

@@ -41,8 +41,16 @@ def percent_of(share: float) -> str:
 
 
 def p_value(value: float) -> str:
-    """A p-value as text; small ones are said to be small."""
-    return "< 0.0001" if value < 0.5e-4 else number(value)
+    """A p-value as text, rounded up; small ones are said to be small.
+
+    Examples
+    --------
+    >>> p_value(0.000149), p_value(0.00009), p_value(0.0501)
+    ('0.0002', '< 0.0001', '0.0501')
+    """
+    if math.isnan(value):
+        return number(value)
+    return "< 0.0001" if value < 1e-4 else round_outward(value, "upper", _DIGITS)
 
 
 def interval(estimate: Estimate) -> str:

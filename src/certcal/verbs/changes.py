@@ -12,6 +12,7 @@ import numpy as np
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.progress import ProgressLike, as_reporter
+from certcal._base.rounding import decimals
 from certcal._base.signature import SEED, Option, Range, Takes, gather, settings_of, verb
 from certcal._base.text import counted
 from certcal._base.told import Told, first_by_name
@@ -114,9 +115,8 @@ class Change(PlainValues, keys="name old new difference interval verdict?"):
     @property
     def sentence(self) -> str:
         """Old, new, and what the interval of the difference shows."""
-        old, new, difference = (f"{value:.4f}" for value in (self.old.value, self.new.value, self.difference))
-        said = f"{self.name} was {old} and is {new}"
-        said += "" if math.isnan(self.difference) else f", a difference of {difference}"
+        said = f"{self.name} was {decimals(self.old)} and is {decimals(self.new)}"
+        said += "" if math.isnan(self.difference) else f", a difference of {self.difference:.4f}"
         spread, verdict = self.interval, "" if self.verdict is None else f": {self.verdict}"
         within = "" if spread is None else f" ({' to '.join(spread.ends())}, {percent_text(spread.level)})"
         return f"{said}{within}{verdict}."

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from certcal._base.rounding import about, round_outward, sure_text
+from certcal._base.rounding import about, decimals, round_outward, sure_text
 from certcal._base.text import counted
 from certcal.claims import Bound, Certificate, Estimate
 from certcal.verdict.candidates import Candidate
@@ -59,8 +59,7 @@ def decisive_number(claim: Any, side: str, *, estimate: bool) -> DecisiveNumber 
     """What a claim says on the side that is asked; None where it says nothing there."""
     if isinstance(claim, Estimate):
         if estimate:
-            text = f"{claim.value:.4f}"
-            return DecisiveNumber(0, "estimate", float(claim.value), text, None, "on these samples only")
+            return DecisiveNumber(0, "estimate", float(claim.value), decimals(claim), None, "on these samples only")
         if claim.interval is None:
             return None
         end, failure = claim.end(side), _one_minus(claim.interval.level)

@@ -337,8 +337,8 @@ def _lines(given: Lines) -> drawn.Chart:
 def table(given: FindingTable) -> Table:
     """A table of a review; columns that hold numbers only are aligned as such."""
     columns = [
-        Column(head, "brief" if all(_is_number(line[place]) for line in given.rows) else "text")
-        for place, head in enumerate(given.header)
+        Column(head, ("p" if head.startswith("p ") else "brief") if all(map(_is_number, cells)) else "text")
+        for head, *cells in zip(given.header, *given.rows, strict=True)
     ]
     rows = [[f"{cell:,}" if isinstance(cell, int) else cell for cell in line] for line in given.rows]
     return Table(columns, rows, given.title, given.note)

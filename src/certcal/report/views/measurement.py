@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._base.rounding import percent_text, sure_text, times_text
+from certcal._base.rounding import is_p_value, percent_text, sure_text, times_text
 from certcal.claims import Bound, Estimate
 from certcal.metrics.registry import DEFAULT, row_names
 from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, TextBars, covering, ticks
@@ -38,7 +38,7 @@ from certcal.report.names import (
     row_label,
     wording,
 )
-from certcal.report.numbers import INTERVALS, bins_text, interval, number, p_value
+from certcal.report.numbers import INTERVALS, bins_text, interval, number
 from certcal.report.observed_rates import rates_choice, rates_table
 from certcal.report.reliability import reliability_chart
 from certcal.report.views.bounds import bound_blocks, bound_claim, claims_in_full
@@ -133,7 +133,7 @@ def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
         columns.append(Column(f"{percent_text(levels[0])} interval", "interval"))
 
     def cells(row: Estimate) -> list[Cell]:
-        value = p_value(row.value) if row.name.endswith("_p") else float(row.value)
+        value = text_of(row) if is_p_value(row.name) else float(row.value)
         return [value, *([interval(row)] if levels else [])]
 
     rows = metric_rows(group.rows, task, cells)
