@@ -249,7 +249,7 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
         reached, kept, _ = self.sentences
         claim = self.claims()[0]
         found = Sentence("seen", reached, data={"quantity": claim.name, "value": float(claim.value)})
-        look = Sentence("next", "What no perturbation can exceed, only a certificate says: see certify and verify.")
+        look = Sentence("next", "Only a certificate bounds what any perturbation can do: see certify and verify.")
         return Answer((found, Sentence("seen", kept), look), unsaid=("the worst case: attacks show what is possible",))
 
     def claims(self) -> Sequence[Estimate]:
