@@ -19,7 +19,7 @@ from certcal.report import document
 from certcal.report.charts import Axis, Chart, TextBars, TextRanges
 from certcal.report.provenance import Provenance
 from certcal.report.scale import Scale
-from certcal.result import Answer
+from certcal.result import Answer, Sentence
 from certcal.verdict import Verdict
 
 # First columns are clipped to this many cells, and to fewer where space is short.
@@ -150,14 +150,9 @@ class _Page:
         parts = self.bold(report.title)
         parts += [self.line(report.source)] if report.source else []
         parts += self.dim(report.description)
-        if report.verdict is not None:
-            parts += self.bold(report.verdict.summary)
-            parts += self.verdict(report.verdict)
-            parts += self.scale(Scale.of(report.verdict.decisive))
-            parts += self.dim(report.verdict.note)
         known = [name for name in document.ABOUT if name in report.about]
         parts += self.dim("; ".join(f"{name}: {report.about[name]}" for name in dict.fromkeys([*known, *report.about])))
-        parts += self.answer(report.answer) if report.answer else []
+        parts += self.answer(report.answer, report.verdict)
         sections = [document.Section("", report.below_answer)]
         if self.full:
             origin = [_reproducibility_facts(report.provenance)] if report.provenance is not None else []
@@ -171,25 +166,21 @@ class _Page:
         return [*parts, _BLANK, *notes] if notes else parts
 
     def verdict(self, verdict: Verdict) -> list[RenderableType]:
-        """A sentence; of several requirements a table, where a remark stands below what was found."""
-        one, rows = verdict.decisive, verdict.table()
+        """A sentence with its scale; of several requirements a table, with where it was judged and remarks below."""
+        one, rows, notes = verdict.decisive, verdict.table(), self.dim(verdict.note)
         if len(rows) == 1:
-            return [self.line(one.sentence, f"bold {_COLOURS[one.outcome]}")]
-        heads = ("verdict", "requirement", "where", "found", "limit")
-        shown = [head for head in heads if head != "where" or any(row.where for row in rows)]
+            said = self.line(one.sentence, f"bold {_COLOURS[one.outcome]}")
+            return [_BLANK, said, *self.scale(Scale.of(one)), *notes]
         grid = Table(box=self.signs.frame, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-        for head in shown:
-            said = f"found, {verdict.sure}" if head == "found" and verdict.sure else head
-            grid.add_column(
-                said, no_wrap=head == "verdict", ratio={"found": 3, "requirement": 2}.get(head), overflow="fold"
-            )
+        found = f"found, {verdict.sure}" if verdict.sure else "found"
+        for head, ratio in {"verdict": None, "requirement": 2, found: 3, "limit": None}.items():
+            grid.add_column(head, no_wrap=head == "verdict", ratio=ratio, overflow="fold")
         for row in rows:
-            cells = {head: self.line(getattr(row, head)) for head in shown}
-            cells["verdict"].stylize(f"bold {_COLOURS[row.verdict]}")
-            said = verdict.beside(row)
-            cells["found"].append(f"\n{self.clean(said)}" if said else "", "dim")
-            grid.add_row(*cells.values())
-        return [grid]
+            judged, said = self.line(row.requirement), self.line(row.found)
+            for cell, more in ((judged, row.where), (said, verdict.beside(row))):
+                cell.append(f"\n{self.clean(more)}" if more else "", "dim")
+            grid.add_row(Text(row.verdict, f"bold {_COLOURS[row.verdict]}"), judged, said, self.line(row.limit))
+        return [_BLANK, *self.bold(verdict.summary), grid, *notes]
 
     def scale(self, scale: Scale | None) -> list[RenderableType]:
         """The limits on a line with the interval and the estimate, and what the signs mean."""
@@ -204,23 +195,32 @@ class _Page:
                 cells[round(share * room)] = sign
         return [Text("".join(cells)), *self.dim(f"{limit} {scale.limit_text}   {dot} found {scale.text}")]
 
-    def answer(self, answer: Answer) -> list[RenderableType]:
-        """Sentences behind the word for how much they claim, the first in bold, and commands that can be copied."""
+    def answer(self, answer: Answer | None, verdict: Verdict | None) -> list[RenderableType]:
+        """Sentences behind the word for how much they claim, the first in bold; the verdict; what to do next."""
+        judged = [] if verdict is None else self.verdict(verdict)
+        if not answer:
+            return judged
+        findings = [each for each in answer if each.kind != "next"]
+        steps = [each for each in answer if each.kind == "next"]
+        commands = [Text(f"  {self.clean(each.command)}", no_wrap=True) for each in answer if each.command]
+        parts = [_BLANK, *self.sentences(findings), *self.dim(answer.key), *judged]
+        parts += [*([_BLANK] if judged and steps else []), *self.sentences(steps), *commands]
+        for title, items in (("This holds if:", answer.assumptions), ("This does not say:", answer.unsaid)):
+            if items and (self.full or items is answer.assumptions):
+                parts += [*self.dim(title), *self.bullet_list(items, "dim")]
+        return parts
+
+    def sentences(self, sentences: Sequence[Sentence]) -> list[RenderableType]:
+        tagged = any(each.word for each in sentences)
         grid = Table.grid(padding=(0, _GAP, 0, 0))
-        tagged = any(each.word for each in answer)
         if tagged:
             grid.add_column(style="bold")
         grid.add_column(overflow="fold")
-        for place, each in enumerate(answer):
+        for place, each in enumerate(sentences):
             remark = " (asymptotic)" if each.basis == "asymptotic" else ""
             tag = [Text(each.word, _TAGS.get(each.kind, ""))] if tagged else []
-            grid.add_row(*tag, self.line(each.text + remark, "" if place else "bold"))
-        commands = [Text(f"  {self.clean(each.command)}", no_wrap=True) for each in answer if each.command]
-        listed = [("This holds if:", answer.assumptions), ("This does not say:", answer.unsaid if self.full else ())]
-        limits = [
-            part for title, items in listed if items for part in (*self.dim(title), *self.bullet_list(items, "dim"))
-        ]
-        return [_BLANK, grid, *commands, *self.dim(answer.key), *limits]
+            grid.add_row(*tag, self.line(each.text + remark, "bold" if not place and each.kind != "next" else ""))
+        return [grid] if sentences else []
 
     def blocks(self, blocks: Sequence[document.Block], title: str) -> list[RenderableType]:
         parts: list[RenderableType] = []

@@ -157,24 +157,27 @@ class Verdict:
         return self.passed
 
     @property
-    def outcome(self) -> Outcome:
-        """Of all requirements together: "not met" where one is not met, else "not shown" where one is not shown."""
-        return self.worst_first[0].outcome
+    def worst_first(self) -> list[Judgement]:
+        """One judgement per requirement, those that are not met first; of a requirement on every group the worst."""
+        parts: dict[str, list[Judgement]] = {}
+        for each in self.judgements:
+            parts.setdefault(each.requirement, []).append(each)
+        return _ordered(map(_worst_group, parts.values()))
 
     @property
-    def worst_first(self) -> list[Judgement]:
-        """The judgements, those that are not met first."""
-        return sorted(self.judgements, key=lambda each: -OUTCOMES.index(each.outcome))
+    def outcome(self) -> Outcome:
+        """Of all requirements together: "not met" where one is not met, else "not shown" where one is not shown."""
+        return self.decisive.outcome
 
-    def table(self) -> list[VerdictRow]:
-        """A row per requirement and group, the worst verdicts first."""
+    def table(self, *, groups: bool = False) -> list[VerdictRow]:
+        """A row per requirement, or with ``groups`` per requirement and group; the worst verdicts first."""
         return [
             VerdictRow(
                 *(each.requirement, each.where, f"{each.what} {each.found}"),
                 re.sub("^(limits?|must be) ", "", each.limit_text),
                 *(each.outcome, each.remark.removeprefix(", ")),
             )
-            for each in self.worst_first
+            for each in (_ordered(self.judgements) if groups else self.worst_first)
         ]
 
     @property
@@ -199,15 +202,13 @@ class Verdict:
 
         Its number is the headline wherever the verdict is shown.
         """
-        asked = self.worst_first[0].requirement
-        return max((one for one in self.judgements if one.requirement == asked), key=lambda one: one.badness)
+        return self.worst_first[0]
 
     @property
     def summary(self) -> str:
         """How many are met, where there are several."""
-        found = [each.outcome for each in self.judgements]
-        counts = [f"{found.count(outcome)} {outcome}" for outcome in reversed(OUTCOMES) if outcome in found]
-        return f"{len(found)} requirements: {', '.join(counts)}." if len(found) > 1 else ""
+        found = self.worst_first
+        return f"{len(found)} requirements: {_counts(found)}." if len(found) > 1 else ""
 
     @property
     def note(self) -> str:
@@ -255,6 +256,22 @@ class Verdict:
         return [each.to_dict() for each in self.judgements]
 
 
+def _ordered(judgements: Iterable[Judgement]) -> list[Judgement]:
+    return sorted(judgements, key=lambda each: -OUTCOMES.index(each.outcome))
+
+
+def _worst_group(parts: Sequence[Judgement]) -> Judgement:
+    """The worst of several groups, which says of how many, and how many of them do not meet the requirement."""
+    worst, failed = max(parts, key=lambda one: one.badness), [one for one in parts if not one.passed]
+    counts = f", {_counts(failed)}" if failed else ""
+    return replace(worst, where=f"{worst.where} (worst of {len(parts)} groups{counts})") if len(parts) > 1 else worst
+
+
+def _counts(judgements: Sequence[Judgement]) -> str:
+    outcomes = [each.outcome for each in judgements]
+    return ", ".join(f"{outcomes.count(each)} {each}" for each in reversed(OUTCOMES) if each in outcomes)
+
+
 def judge(
     candidates: Iterable[Candidate],
     require: str | Requirement | Iterable[str | Requirement],
@@ -276,7 +293,7 @@ def judge(
     >>> print(judge([Candidate(Estimate("accuracy", 0.91, 1000))], "estimate accuracy >= 90%"))
     met: the estimate of accuracy is 91.00% (limit 90%), on these samples only.
     """
-    known, requirements = tuple(candidates), read_requirements(require)
+    known, requirements = tuple(candidates), {each.text: each for each in read_requirements(require)}.values()
     if not requirements:
         raise InputError("no requirement is given", argument="require", remedy=EXAMPLE)
     if not known:

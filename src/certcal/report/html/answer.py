@@ -14,7 +14,7 @@ _LONG = 90  # letters
 
 
 def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
-    """The first sentence in large type, the picture, then the other sentences and what to do next.
+    """The first sentence in large type, the picture, then the other sentences, the verdict and what to do next.
 
     Where there is room the picture stands beside all of them.
     """
@@ -26,7 +26,6 @@ def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
         element("div", seen, class_="picture") if seen else None,
         element(
             "div",
-            judged,
             element(
                 "ul",
                 [element("li", tag(each), element("div", _sentence_markup(each))) for each in told],
@@ -35,6 +34,7 @@ def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
             if told
             else None,
             note(answer.key) if answer.key else None,
+            judged,
             [_next_step(each) for each in others if each.kind == "next"],
             class_="rest",
         ),

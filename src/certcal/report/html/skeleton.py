@@ -156,12 +156,13 @@ def _addresses(sections: Sequence[Section]) -> list[str]:
 def _verdict_element(verdict: Verdict) -> Raw:
     """Every requirement with its sign, those that are not met first; of very many the first ones."""
     rows = verdict.table()[:_MOST_JUDGED]
-    left = len(verdict.judgements) - len(rows)
-    lines = _verdict_table(verdict, rows) if len(rows) > 1 else _judgement_line(verdict.decisive)
+    left = len(verdict.worst_first) - len(rows)
+    several = len(rows) > 1
+    lines = _verdict_table(verdict, rows) if several else _judgement_line(verdict.decisive)
     more = note(f"{left} more are in the JSON of this page.") if left else None
     summary = element("p", as_markup(verdict.summary, SENTENCE)) if verdict.summary else None
     beside = note(as_markup(verdict.note, SENTENCE)) if verdict.note else None
-    scale = Scale.of(verdict.decisive)
+    scale = None if several else Scale.of(verdict.decisive)
     drawn = None if scale is None else scale_picture(scale)
     return element("div", summary, lines, drawn, more, beside, class_=f"verdict {_CLASSES[verdict.outcome]}")
 
@@ -175,22 +176,19 @@ def _sign(outcome: Outcome) -> Raw:
 
 
 def _verdict_table(verdict: Verdict, rows: Sequence[VerdictRow]) -> Raw:
-    """A row per requirement; how sure it is and what would show it stand below what was found."""
+    """A row per requirement, with where it was judged; below what was found, how sure it is and what would show it."""
+
+    def with_remark(text: str, remark: str) -> Child:
+        return [as_markup(text, SENTENCE), element("small", as_markup(remark, SENTENCE)) if remark else None]
 
     def cells(row: VerdictRow) -> Iterable[Child]:
         yield element("span", _sign(row.verdict), f" {row.verdict}", class_=_CLASSES[row.verdict])
-        yield as_markup(row.requirement, SENTENCE)
-        if places:
-            yield as_markup(row.where, SENTENCE)
-        said = verdict.beside(row)
-        remark = element("small", as_markup(said, SENTENCE)) if said else None
-        yield [as_markup(row.found, SENTENCE), remark]
+        yield with_remark(row.requirement, row.where)
+        yield with_remark(row.found, verdict.beside(row))
         yield as_markup(row.limit, SENTENCE)
 
-    places = any(row.where for row in rows)
     found = f"found, {verdict.sure}" if verdict.sure else "found"
-    heads = ("verdict", "requirement", *(("where",) if places else ()), found, "limit")
-    return table(heads, map(cells, rows), class_="judged")
+    return table(("verdict", "requirement", found, "limit"), map(cells, rows), class_="judged")
 
 
 def _about_line(report: Report) -> Raw | None:

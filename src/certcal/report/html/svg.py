@@ -7,7 +7,7 @@ A chart is drawn in units that are about pixels at the width of a phone, and sca
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import assert_never
@@ -379,26 +379,44 @@ _PLACES = ((8, 4, ""), (-8, 4, "end"), (0, -9, "middle"), (0, 18, "middle"), (8,
 
 
 def _texts_beside_points(mark: Words, frame: Frame, marks: Sequence[Mark]) -> list[Raw]:
-    """Texts next to their points, most important first; one that would cover another or a marker is left out."""
+    """Texts next to their points, most important first; one that would cover another or a marker is left out.
+
+    Of the places that are left each takes the first that crosses as little of the lines as possible.
+    """
     marked = [each for each in marks if isinstance(each, Points) or (isinstance(each, Line) and each.markers)]
     taken = [(x - 4, y - 4, x + 4, y + 4) for each in marked for run in frame.runs(each.x, each.y) for x, y in run]
+    lines = [(x - 1, y - 1, x + 1, y + 1) for each in marks for x, y in _along(each, frame)]
     made: list[Raw] = []
     kind = mark.look if mark.look in _WORDS else "label"
     for value, height, full in zip(mark.x, mark.y, mark.texts, strict=True):
         if not (full and math.isfinite(value) and math.isfinite(height)):
             continue
         x, y, text = frame.across(value), frame.up(height), clip_end(full, 40)
-        width = LETTER * len(text)
-        for dx, dy, anchor in _PLACES:
+        width, free = LETTER * len(text), list[tuple[int, int, tuple[float, float, float, float]]]()
+        for place, (dx, dy, anchor) in enumerate(_PLACES):
             left = x + dx - {"end": width, "middle": width / 2, "": 0.0}[anchor]
             box = (left, y + dy - _LINE + 3, left + width, y + dy + 3)
             inside = frame.left < box[0] and box[2] < frame.left + frame.width + 16
             inside = inside and frame.top - 6 < box[1] and box[3] < frame.bottom
             if inside and not any(_covers(box, other) for other in taken):
-                taken.append(box)
-                made.append(_svg_text(text, x + dx, y + dy, f"{anchor} {kind}".strip()))
-                break
+                free.append((sum(_covers(box, other) for other in lines), place, box))
+        if free:
+            _, place, box = min(free)
+            dx, dy, anchor = _PLACES[place]
+            taken.append(box)
+            made.append(_svg_text(text, x + dx, y + dy, f"{anchor} {kind}".strip()))
     return made
+
+
+def _along(mark: Mark, frame: Frame) -> Iterator[tuple[float, float]]:
+    """Places a few units apart on the lines of a mark."""
+    runs = frame.runs(mark.x, mark.y) if isinstance(mark, Line) else []
+    if isinstance(mark, Segments):
+        runs = [run for x, y, u, v in mark.ends for run in frame.runs((x, u), (y, v))]
+    for run in runs:
+        for (x, y), (u, v) in pairwise(run):
+            steps = max(1, math.ceil(math.hypot(u - x, v - y) / 4))
+            yield from ((x + (u - x) * step / steps, y + (v - y) * step / steps) for step in range(steps + 1))
 
 
 def _covers(one: tuple[float, float, float, float], two: tuple[float, float, float, float]) -> bool:

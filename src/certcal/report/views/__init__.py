@@ -20,7 +20,7 @@ from certcal.report.charts import Chart, curves
 from certcal.report.document import Block, Blocks, Claim, Column, Facts, Figures, Report, Section, Table, Text, flat
 from certcal.report.provenance import Provenance
 from certcal.result import Command, Curves, Result
-from certcal.verdict import Judgement, read_requirements
+from certcal.verdict import Judgement, Verdict, read_requirements
 
 
 def view(found: Result) -> Report:
@@ -96,7 +96,8 @@ def report(
     verdict = None
     if require:
         verdict = result.verdict(*read_requirements(require))
-        made = made.of(headline=_judged_first(made.headline, verdict.decisive, result.candidates()[0].claim))
+        headline = _judged_first(made.headline, verdict.decisive, result.candidates()[0].claim)
+        made = made.of(headline=headline, appendix=[_judged_groups(verdict), *made.appendix])
     return replace(
         made,
         source=made.source or getattr(result, "source", ""),
@@ -124,8 +125,18 @@ def _judged_first(headline: Sequence[Block], one: Judgement, own: Any) -> list[B
     return [*(block for block in headline if block is not first), *judged]
 
 
+def _judged_groups(verdict: Verdict) -> Section:
+    """Every group of requirements on every group, of which the verdict names the worst."""
+    rows = verdict.table(groups=True) if len(verdict.judgements) > len(verdict.worst_first) else ()
+    columns = [Column("verdict"), *(Column(name, wrap=True) for name in ("requirement", "where", "found", "limit"))]
+    told = [(row.verdict, row.requirement, row.where, row.found, row.limit) for row in rows]
+    return Section("Requirements by group", Table(columns, told) if rows else None)
+
+
 def _why_numbers_differ(one: Judgement, own: Any) -> str:
     """Why a number below the one that was judged differs from it."""
+    if one.group is not None:
+        return "This is about all samples, the requirement about groups."
     if own.name == one.claim.name:
         return "This is the same at other settings than those judged."
     if own.name == "calibration error" and "binned" in one.claim.name:
