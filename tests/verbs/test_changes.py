@@ -332,6 +332,8 @@ def test_two_scores_of_one_table_are_compared_row_by_row(tmp_path, monkeypatch, 
     document = json.loads(capsys.readouterr().out)
     assert (document["n"], document["pairing"]["only_old"], document["pairing"]["only_new"]) == (N - 12, 12, 0)
     assert document["answer"][-1]["command"] == "certcal measure both.csv --score v2 --outcome won"
+    twice = certcal.compare("both.csv", "both.csv", score=["v1", "v2"], outcome="won", missing="drop", metrics="ece")
+    assert (twice.old.source, twice.new.source) == ("v1", "v2")
     assert run(cli, [*asked[:-1], "--score", "v1,v2", "-o", "both.html"]) == 0
     assert certcal.check("both.html", "both.csv").outcome == "holds"
     capsys.readouterr()

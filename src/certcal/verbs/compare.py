@@ -210,6 +210,8 @@ def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
         if options:
             raise InputError("two measurements or bounds are compared without settings; leave them out")
         return compare_results(*sources)
+    if len(sources) == 2 and all(map(is_path, sources)) and len({*map(str, sources)}) == 1 and options.get("score"):
+        sources = sources[:1]  # one file twice, with a score for each side
     if len(sources) == 1 and options.get("score") is not None:
         table = open_table(sources[0]) if is_path(sources[0]) else sources[0]
         return compare_tables(table, table, **options)
