@@ -20,7 +20,7 @@ from certcal._base.checks import InputError, choice
 from certcal._base.csv import CsvWriter
 from certcal._base.files import refuse_overwriting, write_bytes
 from certcal._base.json import PlainValues, as_text, for_json
-from certcal._base.rounding import decimals, minus, percent_text
+from certcal._base.rounding import claim_text, percent_text
 from certcal._base.text import capital
 from certcal._base.told import Named
 from certcal.claims import NO_GUARANTEE, assumptions_of
@@ -443,7 +443,7 @@ def _own_sentence(claim: Any) -> str:
 def _in_words(claim: Any, what: str, over: str) -> str:
     side = getattr(claim, "side", None) or getattr(claim, "extreme", "")
     relation = "at most " if side in ("upper", "highest") else "at least " if side else ""
-    return f"{what} is {relation}{minus(getattr(claim, 'text', '') or decimals(claim))} {over}."
+    return f"{what} is {relation}{claim_text(claim)} {over}."
 
 
 def _csv_cell(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from typing import Any
 
@@ -11,6 +12,8 @@ from certcal._base.checks import choice
 SIDES = ("upper", "lower")
 # A p-value below the least number is not 0.
 LEAST_P = 2.0**-1022
+# Numbers that people say in percent.
+_SHARES = re.compile(r"(?!.*difference)(.*_)?(m?ce|\w*ece|error|accuracy|rate|confidence|mean_score)(_.*)?")
 
 
 def round_outward(value: float, side: str, digits: int = 4) -> str:
@@ -28,6 +31,46 @@ def round_outward(value: float, side: str, digits: int = 4) -> str:
 def is_p_value(name: str) -> bool:
     """Whether a number is a p-value, which is printed rounded up: it must not look smaller than it is."""
     return name.endswith("_p")
+
+
+def is_share(name: str) -> bool:
+    """Whether a number is an error of calibration, or a share, which are said in percent.
+
+    Examples
+    --------
+    >>> is_share("ece"), is_share("calibration error"), is_share("auroc"), is_share("difference ece")
+    (True, True, False, False)
+    """
+    return _SHARES.fullmatch(name.casefold().replace(" ", "_")) is not None
+
+
+def number_text(text: str, *, percent: bool) -> str:
+    """The text of a number as it stands in a sentence, perhaps in percent, with no digit lost.
+
+    Examples
+    --------
+    >>> number_text("0.0713", percent=True), number_text("-1.5", percent=False)
+    ('7.13%', '−1.5')
+    """
+    if text in ("nan", "undefined"):
+        return "undefined"
+    return minus(f"{Decimal(text).scaleb(2):f}%" if percent and Decimal(text).is_finite() else text)
+
+
+def claim_text(claim: Any) -> str:
+    """The number of a claim as it stands in a sentence: a share in percent."""
+    return number_text(getattr(claim, "text", "") or decimals(claim), percent=is_share(claim.name))
+
+
+def share_text(value: float, side: str | None = None) -> str:
+    """A share in percent, with two decimals, rounded to the side that is claimed.
+
+    Examples
+    --------
+    >>> share_text(0.05921), share_text(0.05921, "upper")
+    ('5.92%', '5.93%')
+    """
+    return number_text(f"{value:.4f}" if side is None else round_outward(value, side), percent=True)
 
 
 def decimals(claim: Any, digits: int = 4) -> str:

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from certcal._base.checks import InputError
-from certcal._base.rounding import is_p_value, round_outward, short_text, sure_text
+from certcal._base.rounding import (
+    claim_text,
+    is_p_value,
+    is_share,
+    round_outward,
+    share_text,
+    short_text,
+    sure_text,
+)
 from certcal._base.text import capital
 from certcal.claims import SAME, Bound, Certificate, Estimate, TwoSidedBound, assumptions_of, like_these, settings_texts
 from certcal.report.charts import Chart
@@ -265,10 +273,15 @@ def kind_of(claim: Any) -> str:
 
 
 def text_of(claim: Any) -> str:
-    """The claim's number as it is printed everywhere."""
-    if isinstance(claim, Estimate):
+    """The claim's number as it stands in a sentence and in large type: a share in percent."""
+    if isinstance(claim, Estimate) and not is_share(claim.name):
         return p_value(claim.value) if is_p_value(claim.name) else number(claim.value)
-    return minus(str(claim.text))
+    return claim_text(claim)
+
+
+def cell_of(estimate: Estimate) -> Cell:
+    """The number of an estimate in a table, whose column writes it; p-values are rounded up."""
+    return text_of(estimate) if is_p_value(estimate.name) else float(estimate.value)
 
 
 def relation_of(claim: Any) -> str:
@@ -301,7 +314,12 @@ def settings_of(claim: Any) -> dict[str, str]:
 def terms_table(bound: Bound) -> Table:
     """What a bound adds up to, each term rounded in the bound's own direction."""
     return Table(
-        (Column("term"), Column("value", "bound", bound.side)), list(bound.terms.items()), "Terms of the bound"
+        (Column("term"), Column("value", "bound", bound.side)),
+        [
+            (term, share_text(value, bound.side) if is_share(bound.name) else value)
+            for term, value in bound.terms.items()
+        ],
+        "Terms of the bound",
     )
 
 

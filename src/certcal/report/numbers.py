@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from certcal._base.rounding import is_share, number_text
 from certcal._base.rounding import minus as minus
 from certcal._base.rounding import signed as signed
 from certcal.claims import Estimate, round_outward
@@ -53,13 +54,17 @@ def p_value(value: float) -> str:
     return "< 0.0001" if value < 1e-4 else round_outward(value, "upper", _DIGITS)
 
 
-def interval(estimate: Estimate) -> str:
-    """An interval as text, rounded outward, with a word where it excludes the estimate; empty without one."""
+def interval(estimate: Estimate, *, in_sentence: bool = False) -> str:
+    """An interval as text, rounded outward, with a word where it excludes the estimate; empty without one.
+
+    In a sentence shares are in percent.
+    """
     spread = estimate.interval
     if spread is None or math.isnan(spread.lower) or math.isnan(spread.upper) or math.isinf(spread.lower):
         return ""
+    percent = in_sentence and is_share(estimate.name)
     ends = [
-        "∞" if math.isinf(end) else minus(round_outward(end, side, _DIGITS))
+        "∞" if math.isinf(end) else number_text(round_outward(end, side, _DIGITS), percent=percent)
         for end, side in ((spread.lower, "lower"), (spread.upper, "upper"))
     ]
     return " – ".join(ends) + (" (excludes the estimate)" if spread.excludes(estimate.value) else "")

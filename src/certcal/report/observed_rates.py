@@ -120,7 +120,7 @@ def rates_table(found: Diagnosis, task: str) -> Table:
     digits = 1 if least >= 0.01 else 2 if least >= 0.001 else 3
     starts = {each.start for each in groups}
     finer = next(
-        (more for more in range(digits, 9) if len({f"{100 * each:.{more}f}" for each in starts}) == len(starts)), 9
+        (more for more in range(digits, 5) if len({f"{100 * edge:.{more}f}" for edge in starts}) == len(starts)), None
     )
     binary = task == "binary"
     columns = [
@@ -134,10 +134,9 @@ def rates_table(found: Diagnosis, task: str) -> Table:
     ]
     rows: list[list[Cell]] = []
     for place, each in enumerate(groups):
-        low, high = (f"{100 * edge:.{finer}f}" for edge in (each.start, each.end))
         told = [f"{100 * value:.{digits}f}%" for value in (each.predicted, each.observed)]
-        name = f"below {high}%" if place == 0 else f"above {low}%" if place == len(groups) - 1 else f"{low} – {high}%"
-        name = f"{low}%" if each.start == each.end else told[0] if each.predicted in (0, 1) else name
+        name = _rank(place, len(groups)) if finer is None else _range(groups, place, finer)
+        name = f"exactly {100 * each.predicted:.0f}%" if each.predicted in (0, 1) else name
         told.append(_ratio(each.ratio) if binary else f"{100 * each.gap:+.{digits}f}".replace("-", "−"))
         band = (round_outward(100 * end, side, digits) for end, side in ((each.lower, "lower"), (each.upper, "upper")))
         cells: list[Cell] = [*told, f"{' – '.join(band)}%"]
@@ -149,6 +148,20 @@ def rates_table(found: Diagnosis, task: str) -> Table:
     title = f"By {_part_of(found)}s of the {words.number}" if len(groups) > 1 else capital(f"all {words.number}s")
     note = "In bold: wrong beyond sampling error." if _wrong(found) else "None is wrong beyond sampling error."
     return Table(columns, rows, title, f"{note} The limits hold together.")
+
+
+def _range(groups: Sequence[ObservedRate], place: int, digits: int) -> str:
+    """Between which scores a group lies."""
+    low, high = (f"{100 * edge:.{digits}f}" for edge in (groups[place].start, groups[place].end))
+    if groups[place].start == groups[place].end:
+        return f"{low}%"
+    return f"below {high}%" if place == 0 else f"above {low}%" if place == len(groups) - 1 else f"{low} – {high}%"
+
+
+def _rank(place: int, groups: int) -> str:
+    """The name of a group whose scores no reader could tell from its neighbours'."""
+    ends = {0: "lowest", groups - 1: "highest"}
+    return ends.get(place) or f"{place + 1}{({1: 'nd', 2: 'rd'}).get(place, 'th')}"
 
 
 def _ratio(ratio: float) -> str:

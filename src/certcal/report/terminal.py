@@ -201,24 +201,24 @@ class _Page:
         if not answer:
             return judged
         findings = [each for each in answer if each.kind != "next"]
-        steps = [each for each in answer if each.kind == "next"]
+        steps, room = [each for each in answer if each.kind == "next"], max(len(each.word) for each in answer)
         commands = [Text(f"  {self.clean(each.command)}", no_wrap=True) for each in answer if each.command]
-        parts = [_BLANK, *self.sentences(findings), *self.dim(answer.key), *judged]
-        parts += [*([_BLANK] if judged and steps else []), *self.sentences(steps), *commands]
+        parts = [_BLANK, *self.sentences(findings, room), *self.dim(answer.key), *judged]
+        parts += [*([_BLANK] if judged and steps else []), *self.sentences(steps, room), *commands]
         for title, items in (("This holds if:", answer.assumptions), ("This does not say:", answer.unsaid)):
             if items and (self.full or items is answer.assumptions):
                 parts += [*self.dim(title), *self.bullet_list(items, "dim")]
         return parts
 
-    def sentences(self, sentences: Sequence[Sentence]) -> list[RenderableType]:
-        tagged = any(each.word for each in sentences)
+    def sentences(self, sentences: Sequence[Sentence], room: int) -> list[RenderableType]:
+        """Sentences behind their words, for which there is so much room; without room they have none."""
         grid = Table.grid(padding=(0, _GAP, 0, 0))
-        if tagged:
-            grid.add_column(style="bold")
+        if room:
+            grid.add_column(style="bold", width=room)
         grid.add_column(overflow="fold")
         for place, each in enumerate(sentences):
             remark = " (asymptotic)" if each.basis == "asymptotic" else ""
-            tag = [Text(each.word, _TAGS.get(each.kind, ""))] if tagged else []
+            tag = [Text(each.word, _TAGS.get(each.kind, ""))] if room else []
             grid.add_row(*tag, self.line(each.text + remark, "bold" if not place and each.kind != "next" else ""))
         return [grid] if sentences else []
 

@@ -486,6 +486,8 @@ def _span(low: float, high: float, digits: int, unit: str = "", ideal: float = 1
 
 def command_for(words: Sequence[str], call: str, source: str, columns: Mapping[str, Any], *more: str) -> str:
     """A command about the same table, to be copied; of what is in memory, a call with the same options."""
+    if source.startswith("demo: "):  # the data of a demonstration are in no file
+        source, columns = "YOUR.csv", {}
     named = {role: str(name) for role, name in columns.items() if role != "kind" and not isinstance(name, list)}
     if source == "standard input" or "." in source.rpartition("/")[2]:
         source = "-" if source == "standard input" else source

@@ -18,10 +18,11 @@ from certcal._base.files import path_of, refuse_overwriting, write_together
 from certcal._base.json import PlainValues
 from certcal._base.parts import Part, part_of
 from certcal._base.progress import Progress, ProgressLike, as_reporter
+from certcal._base.rounding import share_text
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted, distance_text, these
 from certcal._base.told import Named, Told, UnknownNameError
-from certcal.claims import Estimate, round_outward
+from certcal.claims import Estimate
 from certcal.data.units import range_of, warn_of_odd_units
 from certcal.data.work_folder import ABOUT, Work, allocate_array, write_rows
 from certcal.result import Answer, Result, Sentence
@@ -219,18 +220,18 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
         """What was found, what stayed, and what that does not say."""
         strongest = self.strongest
         before, after = (row["equal_mass_ece"].value for row in (self.clean, strongest))
-        plain = [_number_text(row["ece"].value) for row in (self.clean, strongest)]
+        plain = [share_text(row["ece"].value) for row in (self.clean, strongest)]
         within = f"within ε = {distance_text(strongest.epsilon)} ({NORMS[self.conventions['norm']]})"
         noise = (
             f" of the mean over {self.conventions['draws']} fixed draws of noise" if self.conventions["sigma"] else ""
         )
-        start = f"On {these(self.n, 'sample')} the AdaECE{noise} is {before:.4f} (ECE {plain[0]})"
+        start = f"On {these(self.n, 'sample')} the AdaECE{noise} is {share_text(before)} (ECE {plain[0]})"
         if after > before:
             reached = f"{start}; {strongest.name} {within} makes it at least "
-            reached += f"{round_outward(after, 'lower')} (ECE {plain[1]})."
+            reached += f"{share_text(after, 'lower')} (ECE {plain[1]})."
         else:
             reached = f"{start}, and no attack raised it, which does not prove that none can."
-        accuracy = _number_text(self.clean["accuracy"].value)
+        accuracy = share_text(self.clean["accuracy"].value)
         kept = f"No predicted label changed (verified), so the accuracy stays {accuracy}."
         if self.changed:
             kept = f"Up to {counted(self.changed, 'predicted label')} changed."
@@ -311,11 +312,6 @@ class Attack(Result, keys="source **about conventions claims=sentences clean=cle
         files = {path: _probabilities_file(*table) for path, table in zip(paths, tables, strict=True)}
         write_together(files, force=force, folder=Path(folder))
         return paths
-
-
-def _number_text(value: float) -> str:
-    """Four decimals, or two digits of what they would not show."""
-    return f"{value:.1e}" if 1e-13 < abs(value) < 0.5e-4 else f"{value:.4f}"
 
 
 def saved_paths(folder: str | os.PathLike[str], attacks: Iterable[tuple[str, float]]) -> list[Path]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
+from certcal._base.rounding import claim_text
 from certcal._base.text import capital, counted
 from certcal._base.told import Named, Told
 from certcal.claims import Bound, Certificate, in_full
@@ -312,7 +313,8 @@ class Certification(Result):
             over = f"on these {counted(summary.n, 'sample')}"
         elif one.of_certified:
             over = f"on the {counted(summary.n_certified, 'certified sample')}"
-        said, left = capital(summary.accuracy.sentence), summary.n - summary.n_certified
+        kept, left = summary.accuracy, summary.n - summary.n_certified
+        said = capital(kept.sentence).replace(kept.text, claim_text(kept), 1)
         # Without it, few samples that are certified look like a good model.
         said += (
             f" The calibration error leaves out {left:,} that {'is' if left == 1 else 'are'} not certified."

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.progress import Progress, ProgressLike, as_reporter
+from certcal._base.rounding import claim_text, share_text
 from certcal._base.signature import Option, Range, Takes, gather, verb
 from certcal._base.text import counted
 from certcal._base.told import Named, Told
-from certcal.claims import Bound, Estimate, assumptions_of, round_outward
+from certcal.claims import Bound, Estimate, assumptions_of
 from certcal.data import Inputs, IntervalOrigin, intervals_as_parquet, read_features
 from certcal.data.columns import METADATA, columns_as_table
 from certcal.data.features import is_table
@@ -209,7 +210,7 @@ class Verification(Result, keys="source n=correct.size **about box assumptions c
         told = [size if len(size) <= _LONGEST else f"{short(one.epsilon)} × the amounts below"]
         told += [f"the largest of {len(self.lines)}"] if len(self.lines) > 1 else []
         over = "the samples whose class cannot change" if some and not self.binary else "all samples"
-        between = f"{round_outward(one.reached.value, 'lower')}, which an attack reached, and {one.worst.text}"
+        between = f"{share_text(one.reached.value, 'lower')}, which an attack reached, and {claim_text(one.worst)}"
         return [
             (
                 one.population,

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
-from certcal._base.rounding import round_outward, sure_text, times_text
+from certcal._base.rounding import is_share, number_text, round_outward, sure_text, times_text
 from certcal._base.text import capital, did_you_mean
 from certcal.claims import Certificate, Estimate, settings_text
 from certcal.verdict.candidates import SEVERAL, Candidate, Vocabulary, comparable_value
@@ -25,8 +25,6 @@ NOT_MET: Outcome = "not met"
 OUTCOMES: tuple[Outcome, ...] = (MET, NOT_SHOWN, NOT_MET)  # from good to bad
 # What is before the name of a number where there are several of it.
 _PREFIX = re.compile(r"(?:(difference|old|new|reached)[ _])?(.*)")
-# Numbers that people say in percent.
-_PERCENT = re.compile(r"(?!.*difference)(.*_)?(m?ce|\w*ece|error|accuracy|rate|confidence)(_.*)?")
 
 
 @dataclass(frozen=True)
@@ -431,9 +429,9 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
         if far.kind in SPREAD:
             candidate, number = end, far
     claim, estimate = candidate.claim, estimate_of(first, known)
-    percent = asked.percent or _PERCENT.fullmatch(plain(claim.name)) is not None
+    percent = asked.percent or is_share(plain(claim.name))
     text = _text_on_its_side(number, asked, passed)
-    printed = _number_text(text, percent=percent)
+    printed = number_text(text, percent=percent)
     what, where = _what(candidate, number, question.words.labels), _where(candidate, question.found, asked, parts)
     opposite = None if far is None else far.value
     needed, remark = None, f", {number.remark}" if number.remark else ""
@@ -529,14 +527,6 @@ def _text_on_its_side(number: DecisiveNumber, asked: Requirement, passed: bool) 
     return text if asked.met_by(float(text)) == passed else repr(number.value)
 
 
-def _number_text(text: str, *, percent: bool) -> str:
-    """A number as it stands in a sentence."""
-    if text in ("nan", "undefined"):
-        return "undefined"
-    shown = f"{Decimal(text).scaleb(2):f}%" if percent and Decimal(text).is_finite() else text
-    return f"−{shown[1:]}" if shown.startswith("-") else shown
-
-
 def _limit_text(asked: Requirement, text: str) -> str:
     """A limit, in percent where the number is."""
-    return _number_text(f"{Decimal(asked.number).normalize():f}", percent=text.endswith("%"))
+    return number_text(f"{Decimal(asked.number).normalize():f}", percent=text.endswith("%"))

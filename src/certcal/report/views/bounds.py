@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from certcal._base.rounding import times_text
+from certcal._base.rounding import claim_text, is_share, times_text
 from certcal._base.text import capital
 from certcal.claims import Bound, TwoSidedBound, in_full, sure_text
-from certcal.report.charts import MOST_SERIES, Chart, Stack, covering
+from certcal.report.charts import MOST_SERIES, Chart, Stack, covering, percent_axis
 from certcal.report.document import (
     Block,
     Claim,
@@ -23,7 +23,6 @@ from certcal.report.document import (
     settings_of,
 )
 from certcal.report.names import CALIBRATION_ERROR, calibration_error, per_group
-from certcal.report.numbers import minus
 from certcal.report.views.groups import bounded_groups, group_head
 from certcal.verbs.bound import bound_in_words
 
@@ -105,17 +104,21 @@ def bound_claim(bound: Bound, meaning: str = CALIBRATION_ERROR) -> Claim:
 
 def _table_of_bounds(found: Bounds) -> Table:
     rows = [(bound_name(method), bound.name, _relation(bound)) for method, bound in found.bounds.items()]
-    rows.append(("binned, both sides", found.interval.name, found.interval.text))
+    rows.append(("binned, both sides", found.interval.name, _both_text(found.interval)))
     return Table((Column("method"), Column("quantity"), Column("bound")), rows)
 
 
 def _relation(bound: Bound) -> str:
-    return f"{'≤' if bound.side == 'upper' else '≥'} {bound.text}"
+    return f"{'≤' if bound.side == 'upper' else '≥'} {claim_text(bound)}"
+
+
+def _both_text(bound: TwoSidedBound) -> str:
+    return f"{claim_text(bound.lower)} to {claim_text(bound.upper)}"
 
 
 def two_sided_claim(bound: TwoSidedBound, over: str = "") -> Claim:
     """The claim of a bound on both sides."""
-    value = f"between {minus(bound.lower.text)} and {minus(bound.upper.text)}"
+    value = f"between {claim_text(bound.lower)} and {claim_text(bound.upper)}"
     sentence = f"{capital(bound.name)} is {value} {over}".rstrip() + "."
     return Claim("Bound", sentence, value, probability_of(bound), bound.assumptions, settings_of(bound))
 
@@ -136,7 +139,7 @@ def _group_table(found: Bounds) -> Table:
             part.n,
             dict.fromkeys(methods, "–")
             | {method: _relation(bound) for method, bound in part.bounds.items()}
-            | {"both": part.interval.text},
+            | {"both": _both_text(part.interval)},
         )
         for part in parts
     ]
@@ -173,14 +176,16 @@ def terms_charts(bounds: Mapping[str, Bound], title: str = "Terms of the bounds"
 def _chart_of_terms(bounds: Mapping[str, Bound], title: str) -> Chart:
     sums = [math.fsum(bound.terms.values()) for bound in bounds.values()]
     axis = covering([*(bound.value for bound in bounds.values()), *sums], "value")
+    if all(is_share(bound.name) for bound in bounds.values()):
+        axis = percent_axis("value", axis.low, axis.high)
     said = "Each bar adds up the terms of one bound; the number at its end is the bound, rounded up."
     if any(total > 1 >= bound.value for total, bound in zip(sums, bounds.values(), strict=True)):
         said += " Where a bar goes beyond 1, the bound is 1."
     stack = Stack(
         list(bounds),
         [{_SEEN.get(term, term): size for term, size in each.terms.items()} for each in bounds.values()],
-        [each.text for each in bounds.values()],
+        list(map(claim_text, bounds.values())),
         axis,
     )
-    described = " ".join(f"{name}: at most {bound.text}." for name, bound in bounds.items())
+    described = " ".join(f"{name}: at most {claim_text(bound)}." for name, bound in bounds.items())
     return Chart(title, described, [stack], said)

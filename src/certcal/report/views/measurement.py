@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._base.rounding import is_p_value, percent_text, sure_text, times_text
+from certcal._base.rounding import percent_text, sure_text, times_text
 from certcal.claims import Bound, Estimate
 from certcal.metrics.registry import DEFAULT, row_names
 from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, TextBars, covering, ticks
@@ -24,6 +24,7 @@ from certcal.report.document import (
     Section,
     Table,
     Text,
+    cell_of,
     left_out,
     text_of,
 )
@@ -112,7 +113,7 @@ def _key_numbers(found: Measurement) -> KeyNumbers:
             bins = bins_text(row)
             undefined = math.isnan(row.value)  # as AUROC is where all are right; the word is too long for large type
             at = f"threshold {row.settings['threshold']:g}" if "threshold" in row.settings else ""
-            facts = tuple(filter(None, (interval(row), bins and f"{bins} bins", at)))
+            facts = tuple(filter(None, (interval(row, in_sentence=True), bins and f"{bins} bins", at)))
             name = label(name, found.task).split(" (")[0]
             numbers.append(KeyNumber(name, "–" if undefined else text_of(row), ("undefined",) if undefined else facts))
     return KeyNumbers(numbers)
@@ -133,8 +134,7 @@ def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
         columns.append(Column(f"{percent_text(levels[0])} interval", "interval"))
 
     def cells(row: Estimate) -> list[Cell]:
-        value = text_of(row) if is_p_value(row.name) else float(row.value)
-        return [value, *([interval(row)] if levels else [])]
+        return [cell_of(row), *([interval(row)] if levels else [])]
 
     rows = metric_rows(group.rows, task, cells)
     caption = f"Estimates on {group.n:,} sample{'' if group.n == 1 else 's'}"
@@ -219,10 +219,15 @@ def _certainty_note(found: Measurement) -> str:
     errors = found.certain_errors
     if errors is None:
         return ""
-    rest = [
-        f"{label(row.name, found.task)} {text_of(row)}{f' ({spread})' if (spread := interval(row)) else ''}"
+    told = [
+        (
+            label(row.name, found.task),
+            text_of(row),
+            f"({spread})" if (spread := interval(row, in_sentence=True)) else "",
+        )
         for row in errors.without
     ]
+    rest = [" ".join(filter(None, each)) for each in told]
     return errors.sentence + (f" Without {'it' if errors.n == 1 else 'them'}: {', '.join(rest)}." if rest else "")
 
 

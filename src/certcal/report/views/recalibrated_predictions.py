@@ -25,7 +25,7 @@ from certcal.report.document import (
     Section,
     Table,
     Text,
-    text_of,
+    cell_of,
 )
 from certcal.report.names import definitions, label, metric_rows, wording
 from certcal.report.numbers import interval, number
@@ -115,11 +115,11 @@ def _numbers(found: PredictionRecalibration) -> Table:
     """Before and after; of real scores all numbers after the map, and before it their ranks."""
     if not found.is_real:
         return changes_table(found.change, ("before", found.method))
-    before = {row.name: text_of(row) for row in found.before.rows}
+    before = {row.name: cell_of(row) for row in found.before.rows}
     columns = [Column("metric"), Column("before", "estimate"), Column(found.method, "estimate")]
     columns.append(Column("interval", "interval", priority=1))
     rows = metric_rows(
-        found.after.rows, found.after.task, lambda row: [before.get(row.name, NOTHING), text_of(row), interval(row)]
+        found.after.rows, found.after.task, lambda row: [before.get(row.name, NOTHING), cell_of(row), interval(row)]
     )
     return Table(columns, [_without_bins(row) for row in rows])
 
