@@ -7,6 +7,7 @@ the headline's radius; what else is true has another name.
 import html
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,10 @@ def python(made: Certification) -> tuple[Any, dict[str, Any]]:
 def in_text(text: str) -> tuple[set[str], set[int]]:
     """Calibration errors on these samples and counts of certified samples that a text names."""
     flat = " ".join(text.split())
-    form = r"(\S+ )?(?:\bECE|calibration error)((?:[^.;≤]|\.\d)*?) at most (\d\.\d{4})"
+    form = r"(\S+ )?(?:\bECE|calibration error)((?:[^.;≤]|\.\d)*?) at most (\d\.\d{4}|\d+\.\d\d%)"
     named = re.findall(form, flat, re.IGNORECASE)
-    values = {text for before, after, text in named if not any(word in f"{before}{after}".lower() for word in OTHERS)}
+    kept = {text for before, after, text in named if not any(word in f"{before}{after}".lower() for word in OTHERS)}
+    values = {f"{Decimal(text[:-1]) / 100:.4f}" if text.endswith("%") else text for text in kept}
     counted = re.findall(r"(\d[\d,]*)(?: of [\d,]+ samples)? certified\b", flat)
     return values, {int(each.replace(",", "")) for each in counted}
 
@@ -206,8 +208,10 @@ def test_every_door_has_one_calibration_error_over_one_set_of_samples(name: str)
         assert one.claim.n == (one.summary.n_certified or one.summary.n)
         assert one.summary["calibration_error"].worst_all.name == "calibration error where every certificate holds"
     shown = " ".join(str(made).split())
-    assert one.summary.accuracy.sentence[1:] in shown
-    assert shown.index(one.summary.accuracy.sentence[1:]) < shown.index("Bins are")
+    accuracy = one.summary.accuracy
+    said = accuracy.sentence[1:].replace(accuracy.text, f"{100 * Decimal(accuracy.text):.2f}%")
+    assert said in shown
+    assert shown.index(said) < shown.index("Bins are")
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -219,15 +219,8 @@ def _certainty_note(found: Measurement) -> str:
     errors = found.certain_errors
     if errors is None:
         return ""
-    told = [
-        (
-            label(row.name, found.task),
-            text_of(row),
-            f"({spread})" if (spread := interval(row, in_sentence=True)) else "",
-        )
-        for row in errors.without
-    ]
-    rest = [" ".join(filter(None, each)) for each in told]
+    told = [(label(row.name, found.task), text_of(row), interval(row, in_sentence=True)) for row in errors.without]
+    rest = [f"{name} {value}{f' ({spread})' if spread else ''}" for name, value, spread in told]
     return errors.sentence + (f" Without {'it' if errors.n == 1 else 'them'}: {', '.join(rest)}." if rest else "")
 
 
