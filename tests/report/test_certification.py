@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from certcal import Certification, InputError, certify
+from certcal._base.rounding import claim_text
 from certcal.claims import round_outward
 from certcal.models import wrap
 from certcal.report.charts import Cursor, Line
@@ -54,7 +55,7 @@ def test_the_claim_comes_first_and_the_population_after_it(found: Certification,
     assert isinstance(claim, Claim)
     assert one.claim is not None
     assert claim.sentence == (
-        f"At radius 0.3, the calibration error of the smoothed classifier is at most {one.claim.text} on the "
+        f"At radius 0.3, the calibration error of the smoothed classifier is at most {claim_text(one.claim)} on the "
         f"{one.claim.n} certified samples."
     )
     assert (claim.kind, claim.probability) == ("Certificate", "99.9% sure, over the noise.")
@@ -65,7 +66,7 @@ def test_the_claim_comes_first_and_the_population_after_it(found: Certification,
     assert texts["in the population"] == one.population.text
     assert texts["calibration error"] == one.claim.text
     bound = part(report, "Bound for the population")[0]
-    assert bound.value == f"at most {one.population.text}"
+    assert bound.value == f"at most {claim_text(one.population)}"
     assert bound.probability.startswith("95% sure, for samples drawn like these ")
     shown = [each.title for each in report.sections if not each.folded]
     assert shown == [*FIRST, "Most influential samples", "Bound for the population"]
@@ -184,7 +185,7 @@ def test_several_kinds_stand_side_by_side() -> None:
 
 def test_where_nothing_is_certified_nothing_is_drawn() -> None:
     nothing = certify(made_counts(), radii=[40, 50]).report()
-    assert nothing.headline[0].value == "at most 1.0000"
+    assert nothing.headline[0].value == "at most 100.00%"
     assert part(nothing, "Worst case")[0].text == "No sample is certified, so there is no worst case to draw."
     assert table(part(nothing, "Certified values")).choice is None
     assert "no sample is certified" in nothing.to_text()

@@ -25,6 +25,7 @@ from certcal.report.document import (
     Strong,
     Table,
     assumptions_of,
+    cell_of,
     kind_of,
     relation_of,
     text_of,
@@ -139,7 +140,7 @@ def changes_table(found: ChangeComparison, names: tuple[str, str]) -> Table:
 def _cells_of_change(row: Change, spread: bool, tested: bool, judged: bool) -> list[Cell]:
     made: list[Cell] = []
     for each in (row.old, row.new):
-        made.append(text_of(each) if isinstance(each, Estimate) else f"{SIGNS[each.side]} {each.text}")
+        made.append(cell_of(each) if isinstance(each, Estimate) else f"{SIGNS[each.side]} {each.text}")
         made += [interval(each) if isinstance(each, Estimate) else ""] if spread else []
     made += [signed_difference(row), *([interval_of_change(row)] if tested else [])]
     return [*made, row.verdict or ""] if judged else made
