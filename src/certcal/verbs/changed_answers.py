@@ -81,6 +81,8 @@ def _text_of_score(found: ChangeComparison, change: Change, *, shown: bool) -> s
     name = _SCORES.get(change.name, "Brier score")
     instead = "" if name == "log loss" else ", which stands for the log loss that scores of exactly 0 or 1 leave open,"
     moved = _moved(change, *(f"{float(each.value):.4f}" for each in (change.old, change.new)), shown=shown)
+    if change.difference == 0:
+        return f"Neither is better: the {name}{instead} {moved}."
     if not shown:
         return f"Which is better is unclear: the {name}{instead} {moved}."
     return f"{found.new.source} is {change.verdict} than {found.old.source}: the {name}{instead} {moved}."
@@ -123,6 +125,8 @@ def _next_step(found: ChangeComparison, told: Sequence[Sentence]) -> Sentence:
         table = about.get("table", found.new.source), about.get("columns", {})
         command = command_for(["measure"], "measure", *table)
         return Sentence("next", "See where the new one is wrong:", data={"command": command})
+    if all(each.difference == 0 for each in found.judged):
+        return Sentence("next", "See whether these are two tables: every number judged is the same in both.")
     if (rows := _rows_needed(first)) is None:
         return Sentence("next", "Bring more rows, or take the simpler one.")
     said = f"Bring more rows, or take the simpler one: about {rows:,} would show a difference of this size."

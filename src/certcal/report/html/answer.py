@@ -55,7 +55,7 @@ def tag(sentence: Sentence) -> Raw | None:
 
 
 def _sentence_markup(sentence: Sentence) -> Raw:
-    remark = join(" ", element("span", "(asymptotic)", class_="soft")) if sentence.basis == "asymptotic" else None
+    remark = join(" ", element("span", sentence.remark, class_="soft")) if sentence.remark else None
     return join(as_markup(sentence.text, SENTENCE), remark)
 
 
