@@ -117,7 +117,10 @@ def _numbers(change: Change) -> dict[str, Any]:
 
 def _next_step(found: ChangeComparison, told: Sequence[Sentence]) -> Sentence:
     """What to do: see where the new one is still wrong, keep the old one, or bring more rows."""
-    first = found.judged[0]
+    first, key = found.judged[0], None if found.pairing is None else found.pairing.suggested
+    if key is not None:
+        said = f"{key!r} says each value once in both tables. If it says which sample a row is, pair the rows by it."
+        return Sentence("next", said, data={"command": _paired_by(found, key)})
     if found.paired and told[0].kind == "shown" and first.verdict == "worse":
         return Sentence("next", f"Keep {found.old.source}.")
     if not found.paired or any(each.kind == "shown" for each in told):
@@ -131,6 +134,14 @@ def _next_step(found: ChangeComparison, told: Sequence[Sentence]) -> Sentence:
         return Sentence("next", "Bring more rows, or take the simpler one.")
     said = f"Bring more rows, or take the simpler one: about {rows:,} would show a difference of this size."
     return Sentence("next", said, data={"rows": rows})
+
+
+def _paired_by(found: ChangeComparison, key: str) -> str:
+    """The same comparison with a key."""
+    old, new = (str(side.about.get("table", side.source)) for side in (found.old, found.new))
+    if any("." not in name.rpartition("/")[2] for name in (old, new)):
+        return f"certcal.compare(old, new, key={key!r})"
+    return command_for(["compare", old], "compare", new, found.new.about.get("columns", {}), "--key", key)
 
 
 def _rows_needed(change: Change) -> int | None:
