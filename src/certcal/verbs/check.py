@@ -294,7 +294,7 @@ def _why_not(name: str, asked: Mapping[str, Any], sources: Sequence[Any], model:
         work = {"train": "A training", "sample": "Sampling", "apply_map": "Applying a map"}
         return [f"{work.get(name, f'The work of {name!r}')} is not repeated."]
     if not sources:
-        return ["Its data are not given; add the file that it was made from (--data)."]
+        return ["Its data are not given; add the file that it was made from."]
     given = len([*_flat(sources)]) if name == "compare_runs" else len(sources)
     if name in ("compare_tables", "compare_runs") and given < recorded:
         return [f"{_fewer_given(recorded, given)}; give all that are compared, in the order of the page."]
