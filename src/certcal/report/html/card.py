@@ -10,7 +10,7 @@ import base64
 import gzip
 import re
 
-from certcal.report.charts import Chart, Panel
+from certcal.report.charts import Chart, Panel, Stack
 from certcal.report.document import Block, KeyNumbers, Report
 from certcal.report.html.answer import first_screen
 from certcal.report.html.blocks import Writer
@@ -34,7 +34,9 @@ def notebook_card(report: Report) -> str:
     >>> notebook_card(Report("How many?", [])).startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
     True
     """
-    packed = base64.b64encode(gzip.compress(page(report).encode("utf-8", "backslashreplace"), 9, mtime=0)).decode()
+    packed = base64.b64encode(
+        gzip.compress(page(report.for_page()).encode("utf-8", "backslashreplace"), 9, mtime=0)
+    ).decode()
     kept = len(packed) <= _MOST_KEPT
     opening = element("a", "Open the full page", href="#", data_page="page", data_needs_script=True)
     body = join(
@@ -66,7 +68,7 @@ def notebook_card(report: Report) -> str:
 def _content(report: Report) -> Raw:
     """The answer beside the first chart, and the key numbers; without an answer what stands on top."""
     every = [*report.of(headline=report.picture, sections=()).charts(), *report.charts()]
-    charts = [each for each in every if all(isinstance(panel, Panel) for panel in each.panels)]
+    charts = [each for each in every if all(isinstance(panel, Panel | Stack) for panel in each.panels)]
     drawn: list[Block] = [Chart("", each.description, each.panels) for each in charts[:1]]
     blocks = [block for section in report.sections for block in section.blocks]
     numbers = [KeyNumbers(each.numbers[:_MOST_NUMBERS]) for each in blocks if isinstance(each, KeyNumbers)][:1]

@@ -56,7 +56,7 @@ _HOW = {True: "from the differences of the paired rows", False: "as of two indep
 def view(found: ChangeComparison) -> Report:
     """The report of two results side by side."""
     estimates = [row.new for row in found.rows if isinstance(row.new, Estimate)]
-    measured = found.kind == "estimates"
+    measured, numbers = found.kind == "estimates", [_chart_of_changes(found)] if found.rows else []
     return Report(
         "What changed?",
         [_headline_of_changes(found)],
@@ -65,7 +65,7 @@ def view(found: ChangeComparison) -> Report:
             Section("Groups", groups_table(found) if found.groups else None, brief=True),
             Section("Bounds on the difference", _claims_of_bounds(found), brief=True),
             Section("Reliability diagrams", diagrams(found, _names(found)) if measured else None),
-            Section("Differences", _chart_of_changes(found) if found.rows else None, folded=True),
+            Section("Differences", numbers, folded=True, pictured=not measured),
         ],
         [Section("Definitions", definitions(estimates, _task_of_tables(found)) if measured else None)],
         f"{found.old.source} → {found.new.source}",
@@ -73,7 +73,7 @@ def view(found: ChangeComparison) -> Report:
         notes=_notes_of_changes(found),
         picture=sides_picture(dict(zip(_names(found), (found.old, found.new), strict=True)), _task_of_tables(found), 1)
         if measured
-        else (),
+        else numbers,
     )
 
 
