@@ -64,8 +64,8 @@ def test_the_claim_comes_first_and_the_population_after_it(found: Certification,
     (numbers,) = part(report, "Key numbers")
     assert isinstance(numbers, KeyNumbers)
     texts = {each.name: each.text for each in numbers.numbers}
-    assert texts["in the population"] == one.population.text
-    assert texts["calibration error"] == one.claim.text
+    assert texts["in the population"] == claim_text(one.population)
+    assert texts["calibration error"] == claim_text(one.claim)
     bound = part(report, "Bound for the population")[0]
     assert bound.value == f"at most {claim_text(one.population)}"
     assert bound.probability.startswith("95% sure, for samples drawn like these ")
@@ -80,9 +80,9 @@ def test_the_slider_has_a_frame_per_radius_and_moves_cursors_and_rows(found: Cer
     for radius, (said, figures) in zip(RADII, choice.frames, strict=True):
         line, clean = found.at(radius), found.clean_bins(radius)
         assert clean is not None
-        assert f"{clean.ece:.4f} (estimate) without a perturbation, at most {line.headline.text}" in said.text  # pyright: ignore
+        assert f"{clean.ece:.2%} (estimate) without a perturbation, at most {claim_text(line.headline)}" in said.text  # pyright: ignore
         assert line.claim is not None
-        assert line.claim.text in said.text
+        assert claim_text(line.claim) in said.text
         counts = [sum(row[1] for row in chart.numbers.rows) for chart in figures.charts]
         assert counts == [line.summary.n_certified] * 2
     both = [part(report, title)[0] for title in ("Certified accuracy by radius", "Other numbers by radius")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from certcal._base.rounding import is_share, number_text
@@ -40,20 +39,6 @@ def percent_of(share: float) -> str:
     ('22.31', '0.00', '3.0e-04')
     """
     return f"{100 * share:.2f}" if share == 0 or share >= 0.5 * 10**-_DIGITS else f"{100 * share:.1e}"
-
-
-def in_percent(text: str) -> str:
-    """A share as it is printed, in percent with the same digits.
-
-    Examples
-    --------
-    >>> in_percent("0.0813"), in_percent("1.0000"), in_percent("8.1%")
-    ('8.13%', '100.00%', '8.1%')
-    """
-    try:
-        return f"{Decimal(text).scaleb(2):f}%"
-    except InvalidOperation:
-        return text
 
 
 def p_value(value: float) -> str:

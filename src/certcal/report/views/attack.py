@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from certcal._base.rounding import share_text
 from certcal._base.text import counted, distance_text
-from certcal.claims import round_outward
 from certcal.report.charts import Chart
 from certcal.report.document import (
     Block,
@@ -29,7 +29,7 @@ from certcal.report.document import (
     without,
 )
 from certcal.report.names import definitions, label
-from certcal.report.numbers import bins_text, number
+from certcal.report.numbers import bins_text
 from certcal.report.reliability import reliability_charts
 from certcal.verbs.attack import NORMS
 
@@ -63,7 +63,7 @@ def view(found: Attack) -> Report:
     strongest = found.strongest
     reached, *_ = found.sentences
     raised = strongest["equal_mass_ece"].value > found.clean["equal_mass_ece"].value
-    value = f"at least {round_outward(strongest['equal_mass_ece'].value, 'lower')}" if raised else ""
+    value = f"at least {share_text(strongest['equal_mass_ece'].value, 'lower')}" if raised else ""
     claim = Claim.of(found.claims()[0], "AdaECE", meaning=_LOWER, settings=False)
     box, conventions = found.conventions["box"], found.conventions
     limits = "values unlimited" if box is None else f"values from {box[0]:g} to {box[1]:g}"
@@ -117,12 +117,12 @@ def _key_numbers_of_attack(found: Attack) -> KeyNumbers:
     kept = "before and after every attack" if not found.changed else "before"
     numbers = [
         KeyNumber("samples", f"{found.n:,}", (f"{counted(strongest.moved, 'input')} perturbed",)),
-        KeyNumber("accuracy", number(clean["accuracy"].value), (kept,)),
+        KeyNumber("accuracy", share_text(clean["accuracy"].value), (kept,)),
         KeyNumber("labels changed", f"{found.changed:,}", ("checked on the final inputs",)),
-        KeyNumber("AdaECE before", number(before.value), (f"{bins_text(before)} bins",)),
+        KeyNumber("AdaECE before", share_text(before.value), (f"{bins_text(before)} bins",)),
         KeyNumber(
             "AdaECE after",
-            round_outward(after.value, "lower"),
+            share_text(after.value, "lower"),
             ("at least", strongest.name, f"ε = {distance_text(strongest.epsilon)}"),
         ),
     ]

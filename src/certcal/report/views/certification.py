@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certcal._base.rounding import sure_text, times_text
+from certcal._base.rounding import claim_text, share_text, sure_text, times_text
 from certcal._base.text import capital
 from certcal.claims import in_full, round_outward
 from certcal.report.charts import Axis, Chart, Cursor, Line, Panel, TextBars, Words, curves, falling_steps
@@ -34,7 +34,7 @@ from certcal.report.document import (
     without,
 )
 from certcal.report.names import CALIBRATION_ERROR, calibration_error
-from certcal.report.numbers import in_percent, minus, number
+from certcal.report.numbers import minus, number
 from certcal.report.reliability import MOST_BARS, SCORE_SIGNS, SIGNS, reliability_chart, shared_counts
 from certcal.report.views.bounds import terms_charts
 from certcal.report.views.certified_claims import (
@@ -187,16 +187,17 @@ def _key_numbers_of_radius(found: Certification, one: CertifiedAt) -> KeyNumbers
     over = "certified samples" if summary.n_certified and not found.binary else "all samples"
     brier = summary["brier_score"].worst or summary["brier_score"].worst_all
     level = sure_text(population.delta)
+    side = "on these samples" if found.binary else "at least"
     numbers = [
         KeyNumber("samples", f"{summary.n:,}", () if found.binary else (f"{summary.n_certified:,} certified",)),
-        KeyNumber(summary.accuracy.name, summary.accuracy.text, ("on these samples" if found.binary else "at least",)),
-        KeyNumber("calibration error", one.headline.text, ("at most", over)),
-        KeyNumber("in the population", population.text, ("at most", level)),
+        KeyNumber(summary.accuracy.name, claim_text(summary.accuracy), (side,)),
+        KeyNumber("calibration error", claim_text(one.headline), ("at most", over)),
+        KeyNumber("in the population", claim_text(population), ("at most", level)),
         KeyNumber("Brier score", brier.text, ("at most", over)),
         KeyNumber("certified skill", minus(summary.skill.text), ("at least",)),
     ]
     if one.worst_apart is not None:
-        numbers.insert(3, KeyNumber("where every certificate holds", one.worst_apart.text, ("at most",)))
+        numbers.insert(3, KeyNumber("where every certificate holds", claim_text(one.worst_apart), ("at most",)))
     if math.isnan(summary.skill.value):
         numbers[-1] = KeyNumber("certified skill", NOTHING, ("undefined",))
     note = (
@@ -236,10 +237,10 @@ def _worst_case_sentence(found: Certification, line: CertifiedAt, clean: Any) ->
     where = f"Radius {line.radius_text}: " if line.radius_text else ""
     if line.worst is None:
         return f"{where}no sample is certified, so there is nothing to draw."
-    before = "" if clean is None else f"{number(clean.ece)} (estimate) without a perturbation, "
+    before = "" if clean is None else f"{share_text(clean.ece)} (estimate) without a perturbation, "
     certified = f"; {line.summary.n_certified:,} of {line.summary.n:,} samples certified"
     certified = "" if found.binary else certified
-    said = f"calibration error {before}at most {line.headline.text} in the worst case{certified}."
+    said = f"calibration error {before}at most {claim_text(line.headline)} in the worst case{certified}."
     return f"{where}{said}" if where else capital(said)
 
 
@@ -361,7 +362,7 @@ def _mark_of_answer(one: CertifiedAt | None) -> Words | None:
     """The radius that the answer is about, and what it says."""
     if one is None or one.radius is None or not one.of_certified or math.isnan(one.headline.value):
         return None
-    return Words([one.radius], [one.headline.value], [f"at most {in_percent(one.headline.text)}"], beside=True)
+    return Words([one.radius], [one.headline.value], [f"at most {claim_text(one.headline)}"], beside=True)
 
 
 def _places(lines: Sequence[CertifiedAt]) -> list[float]:

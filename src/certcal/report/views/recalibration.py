@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.rounding import minus, sure_text
+from certcal._base.rounding import claim_text, minus, sure_text
 from certcal._base.text import capital, counted
 from certcal.binning import bin_table, equal_width_edges
 from certcal.claims import Certificate, Estimate, in_full, short_text
@@ -274,8 +274,8 @@ def _worst_case_at(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt
     hold = "" if after.claim is None else " where every certificate holds"
     said = (
         f"{capital(within(after.radius))} the calibration error{hold} is at most "
-        f"{_worst_of(before, 'calibration_error').text} before and at most "
-        f"{_worst_of(after, 'calibration_error').text} after the map; {after.summary.n_certified:,} of "
+        f"{claim_text(_worst_of(before, 'calibration_error'))} before and at most "
+        f"{claim_text(_worst_of(after, 'calibration_error'))} after the map; {after.summary.n_certified:,} of "
         f"{after.summary.n:,} held-out samples are certified."
     )
     drawn: list[Chart] = []

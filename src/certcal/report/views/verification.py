@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from certcal._base.rounding import claim_text, share_text
 from certcal._base.text import capital, counted
-from certcal.claims import round_outward, sure_text
+from certcal.claims import sure_text
 from certcal.metrics import ece
 from certcal.report.charts import Axis, Chart, Line, Mark, Panel, Stack, Words, covering, radii_axis, with_percent_ticks
 from certcal.report.document import (
@@ -26,7 +27,6 @@ from certcal.report.document import (
     Table,
     Text,
 )
-from certcal.report.numbers import in_percent, number
 from certcal.verification.boxes import short
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _bracket_by_size(found: Verification) -> Chart:
         Line(x, population, 2, "population, certified", guide=True),
         Line(x, certified, 0, "these samples, certified", guide=True),
         Line(x, reached, 1, "these samples, reached" if attacked else "these samples as they are", guide=True),
-        Words([x[-1]], [largest.value], [f"at most {in_percent(largest.text)}"], beside=True),
+        Words([x[-1]], [largest.value], [f"at most {claim_text(largest)}"], beside=True),
     ]
     axis = with_percent_ticks(covering([0, *certified, *reached, *population], "ECE", most=1.0))
     said = "ECE certified for the population and for these samples, and ECE reached, by multiple of the box"
@@ -111,12 +111,12 @@ def _bracket_of_one_size(found: Verification) -> Chart:
     within = {"reached by an attack" if attacked else "as they are": reached}
     within["left open by the verifier"] = max(0.0, worst - reached)
     beyond = {**within, "sampling error": max(0.0, population - worst)}
-    rows = [("these samples as they are", {"as they are": clean}, in_percent(number(clean)))]
+    rows = [("these samples as they are", {"as they are": clean}, share_text(clean))]
     if attacked:
-        text = f"at least {in_percent(round_outward(reached, 'lower'))}"
+        text = f"at least {share_text(reached, 'lower')}"
         rows.append(("inside the box: reached", {"reached by an attack": reached}, text))
-    rows.append(("inside the box: certified", within, f"at most {in_percent(one.worst.text)}"))
-    rows.append(("new samples: certified", beyond, f"at most {in_percent(one.population.text)}"))
+    rows.append(("inside the box: certified", within, f"at most {claim_text(one.worst)}"))
+    rows.append(("new samples: certified", beyond, f"at most {claim_text(one.population)}"))
     names, terms, totals = (list(each) for each in zip(*rows, strict=True))
     axis = with_percent_ticks(covering([clean, reached, worst, population], "calibration error (ECE)", most=1.0))
     said = " ".join(f"{capital(name)}: {total}." for name, _, total in rows)
@@ -146,9 +146,9 @@ def _key_numbers_of_verification(found: Verification) -> KeyNumbers:
     mean = float(found.correct.mean())
     numbers = [
         KeyNumber("samples", f"{len(found):,}", (found.about["model"],)),
-        KeyNumber("base rate" if found.binary else "accuracy", f"{mean:.4f}", ("on these samples",)),
-        KeyNumber("ECE, certified", one.worst.text, ("at most, on these samples",)),
-        KeyNumber("ECE, reached", round_outward(one.reached.value, "lower"), ("at least",)),
+        KeyNumber("base rate" if found.binary else "accuracy", share_text(mean), ("on these samples",)),
+        KeyNumber("ECE, certified", claim_text(one.worst), ("at most, on these samples",)),
+        KeyNumber("ECE, reached", share_text(one.reached.value, "lower"), ("at least",)),
         KeyNumber("mean width", f"{one.width:.4f}", (f"{one.reached_width:.4f} reached", f"{one.exact:.1%} exact")),
     ]
     if not found.binary:
