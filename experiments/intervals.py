@@ -28,7 +28,7 @@ from scipy.special import betaincinv
 from certcal.binning import assign, equal_mass_edges
 from certcal.claims import Interval
 from certcal.metrics import METRICS, Evidence, MetricEntry, classwise_ece, ece, lp_ece
-from certcal.metrics._intervals import BinNoise, most_norm
+from certcal.metrics._intervals import BinNoise, bin_ends
 from certcal.metrics.binned import sweep_table
 
 Floats = NDArray[np.float64]
@@ -217,19 +217,19 @@ def print_by_floor(samples: Iterable[int], repeats: int) -> None:
     for calibrated, each, clear, together in ((15, 1.0, 0, 0.0), (7, 1.0, 8, 1.5)):
         power = told_apart(calibrated, each, clear, together)
         more = calibrated * each + together * math.sqrt(clear)
-        held, scale = np.repeat([0.0, 100.0], [calibrated, clear]), np.ones(calibrated + clear)
+        held = np.repeat([0.0, 100.0], [calibrated, clear])
         drawn = held + np.random.default_rng(1).normal(size=(2000, held.size))
-        q = NormalDist().inv_cdf((1 + LEVEL) / 2)
-        uppers = [
-            most_norm(
-                BinNoise(scale, gaps, scale, scale, scale, 100 * scale, 100 * scale), float(np.abs(gaps).sum()), q
-            )
-            for gaps in drawn
-        ]
+        uppers = [gaussian_ends(gaps)[1] for gaps in drawn]
         print(
             f"{calibrated} of {held.size} bins calibrated: an error {more:.1f} standard errors larger is told apart in "
             f"{100 * power:.0f} %; our upper end is {np.median(uppers) - held.sum():.1f} larger"
         )
+
+
+def gaussian_ends(gaps: Floats, tail: float = (1 - LEVEL) / 2) -> tuple[float, float]:
+    """Both ends from gaps whose noise is standard normal."""
+    scale, enough = np.ones(gaps.size), np.full(gaps.size, 100.0)
+    return bin_ends(BinNoise(scale, gaps, scale, scale, scale, enough, enough), float(np.abs(gaps).sum()), tail)
 
 
 def told_apart(calibrated: int, each: float, clear: int, together: float, repeats: int = 200_000) -> float:

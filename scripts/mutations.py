@@ -446,7 +446,7 @@ MUTATIONS = (
     mutation(
         "interval of the ECE: a lower end by the norm needs no quantile",
         "metrics/_intervals.py",
-        "lower = middle - max(below(middle), found.norm_quantile(q, max(_ratio_noise(evidence, middle), 0.0)))",
+        "lower = middle - max(below(middle), found.norm_quantile(q, max(ratio * middle**2, 0.0)))",
         "lower = middle - 0.7 * below(middle)",
         "tests/metrics/test_intervals.py::test_the_interval_of_the_ece_covers_and_is_narrow",
     ),

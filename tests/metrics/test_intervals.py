@@ -34,6 +34,7 @@ from experiments.intervals import (
     SCORED,
     Population,
     classwise_missed,
+    gaussian_ends,
     intervals,
     missed,
     yardsticks,
@@ -126,6 +127,28 @@ def test_the_interval_of_the_ece_covers_and_is_narrow(title: str, n: int, widest
     assert above + below <= most(0.05, 600)
     assert below <= most(0.025, 600)
     assert width < widest * yardsticks(population, n)[1]
+
+
+# Gaps in standard errors. Both ends together miss the most where all are clear, or a few and the others 0.
+@pytest.mark.parametrize(
+    "gaps",
+    [
+        [0.0] * 15,
+        [1.5] * 15,
+        [3.0, -3.0] * 7,
+        [10.0] * 15,
+        [10.0] * 8 + [0.0] * 7,
+        [4.0] * 5 + [0.0] * 10,
+        [6.0, 3.0],
+        [2.5],
+    ],
+)
+def test_no_pattern_of_gaps_is_missed_more_often_than_the_level_says(gaps: list[float]) -> None:
+    drawn = np.array(gaps) + np.random.default_rng(9).normal(size=(2000, len(gaps)))
+    low, high = np.array([gaussian_ends(each) for each in drawn]).T
+    truth = sum(map(abs, gaps))
+    assert np.mean(truth > high) <= most(0.025, 2000)
+    assert np.mean((truth < low) | (truth > high)) <= most(0.05, 2000)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.3])

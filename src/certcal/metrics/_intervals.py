@@ -433,40 +433,39 @@ class BinNoise:
 
 
 def _ece_of(evidence: Evidence, table: BinTable, value: float, tail: float) -> Ends:
-    """The lower end is the higher of two: by the norm of the noise, and by the signs that clear bins show.
+    return bin_ends(BinNoise.of(evidence, table), value, tail, _ratio_noise(evidence, 1.0), evidence.largest)
 
-    Each of them is too high with the tail probability. Where they differ, because some bins are not clear, the upper
-    end is far, so that both tails cover what the two lower ends miss; where all bins are clear, they are one.
+
+def bin_ends(found: BinNoise, value: float, tail: float, ratio: float = 0.0, reach: float = 0.0) -> Ends:
+    """Both ends for the sum of sizes of gaps; ``ratio`` times its square is further variance.
+
+    The lower end is the higher of two: by the norm of the noise, and by the signs that clear bins show. Each of them is
+    too high with the tail probability. Where they differ, because some bins are not clear, the upper end is far, so
+    that both tails cover what the two lower ends miss; where all bins are clear, they are one.
 
     The upper end is the largest total T that the estimate would not reach so rarely: value + q sd where noise adds
     nothing to the gaps, and less by the least that it adds where all gaps of that T may be within their noise.
     """
-    found, q = BinNoise.of(evidence, table), quantile(tail)
+    q, seen = quantile(tail), float(found.seen.sum())
 
     def below(mean: float) -> float:
         """How far the mean of signed gaps may lie too high: as far as calibrated scores, or what was seen, allow."""
-        ratio, seen = _ratio_noise(evidence, mean), float(found.seen.sum())
-        calm = q * math.sqrt(max(float(found.noise.sum()) + ratio, 0.0))
-        return min(calm, deviation(seen + ratio, evidence.largest, q))
+        calm = q * math.sqrt(max(float(found.noise.sum()) + ratio * mean**2, 0.0))
+        return min(calm, deviation(seen + ratio * mean**2, reach, q))
 
     middle = max(value - float(found.lengthening.sum()), 0.0)
-    lower = middle - max(below(middle), found.norm_quantile(q, max(_ratio_noise(evidence, middle), 0.0)))
+    lower = middle - max(below(middle), found.norm_quantile(q, max(ratio * middle**2, 0.0)))
     if (signs := found.shown_signs(tail)) is not None:
         mean = float(np.dot(signs, found.share * found.gap))
         lower = max(lower, mean - below(mean))
-    return lower, most_norm(found, value, q, _ratio_noise(evidence, value), evidence.largest)
-
-
-def most_norm(found: BinNoise, value: float, q: float, ratio: float = 0.0, reach: float = 0.0) -> float:
-    """The largest T, from above, until it does not move; ``ratio`` is further variance."""
-    seen = float(found.seen.sum()) + ratio
+    seen += ratio * value**2
     upper = value + deviation(seen, reach, q)
-    for _ in range(50):
+    for _ in range(50):  # from above, until it does not move
         added, lacking = found.least_lengthening(upper)
         last, upper = upper, value - added + deviation(seen - lacking, reach, q)
         if last - upper <= 1e-9 * last:
             break
-    return upper
+    return lower, upper
 
 
 def _ratio_noise(evidence: Evidence, value: float) -> float:
