@@ -76,7 +76,7 @@ def _content(report: Report) -> Raw:
     answer = report.answer
     if not answer:
         return writer.blocks([*report.headline, *drawn, *numbers], level=2)
-    return join(first_screen(answer, writer.blocks(drawn, level=3), None), writer.blocks(numbers))
+    return join(first_screen(answer, writer.blocks(drawn, level=3)), writer.blocks(numbers))
 
 
 def _rules_for(used: set[str], style: str) -> str:
