@@ -80,7 +80,7 @@ def test_the_picture_stands_beside_the_answer_on_a_desk_and_below_its_first_sent
     places = """() => Object.fromEntries([["told", "#answer"], ["seen", ".picture"], ["rest", ".rest"]]
       .map(([key, what]) => [key, document.querySelector(what).getBoundingClientRect().toJSON()]))"""
     tab = visit(name, width=1280)
-    drawn = tab.locator(".answer > .picture svg.chart:visible")
+    drawn = tab.locator(".answer > .aside > .picture svg.chart:visible")
     assert drawn.count() == 1
     desk = tab.evaluate(places)
     assert desk["seen"]["left"] >= desk["told"]["right"]
