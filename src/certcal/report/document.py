@@ -484,7 +484,7 @@ class Report:
         """One page that is complete in itself."""
         from certcal.report.html import page
 
-        return page(self.for_page())
+        return page(self)
 
     def to_text(self, *, width: int = 100, full: bool = False, ascii_only: bool = False, diagrams: bool = True) -> str:
         """As in a terminal without colours: the brief sections, or everything."""

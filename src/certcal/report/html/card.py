@@ -34,9 +34,7 @@ def notebook_card(report: Report) -> str:
     >>> notebook_card(Report("How many?", [])).startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
     True
     """
-    packed = base64.b64encode(
-        gzip.compress(page(report.for_page()).encode("utf-8", "backslashreplace"), 9, mtime=0)
-    ).decode()
+    packed = base64.b64encode(gzip.compress(page(report).encode("utf-8", "backslashreplace"), 9, mtime=0)).decode()
     kept = len(packed) <= _MOST_KEPT
     opening = element("a", "Open the full page", href="#", data_page="page", data_needs_script=True)
     body = join(

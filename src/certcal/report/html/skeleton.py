@@ -45,6 +45,7 @@ def page(report: Report) -> str:
     >>> "<title>&lt;b&gt;</title>" in made, r'{"name":"\u003c/script\u003e"}' in made
     (True, True)
     """
+    report = report.for_page()
     kept, missing = _json_for_page(report)
     style, script = resource("style.css"), resource("script.js")
     body = join(
