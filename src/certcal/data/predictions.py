@@ -219,7 +219,7 @@ class PredictionStream:
     ) -> None:
         how = Reading.of(overrides)
         self.table: OpenTable = open_table(path, how)
-        self.reader = CellReader(how, self.table.decimal, notes=list(self.table.notes))
+        self.reader = CellReader(how, self.table.decimal, notes=list(self.table.notes), marks=self.table.marks)
         self.table.memory = memory
         self.table.encode_text = True
         with in_file(self.table.path):
@@ -359,7 +359,9 @@ class PredictionStream:
         first: list[Any] = [rows for rows, _ in zip(self.table.chunks(names, 10_000), range(1), strict=False)]
         for rows, name in product(first, names):
             array = rows.column(name).drop_null()
-            cells = ColumnValues(array, name, 0, CellReader(decimal=self.table.decimal))
+            cells = ColumnValues(
+                array, name, 0, CellReader(self.reader.how, self.table.decimal, marks=self.table.marks)
+            )
             values, positions = cells.distinct()
             if len(values) == 2:
                 outcomes[name] = [str(values[place]).strip() for place in np.argsort(np.bincount(positions))]
