@@ -139,9 +139,10 @@ class OpenTable(ABC):
 
     def read_as(self, how: Reading) -> OpenTable:
         """The same table, read as asked; only text files and spreadsheets can be read in several ways."""
-        for name in ("encoding", "skip"):
+        kinds = {"encoding": "text files", "skip": "text files and Excel", "sheet": "Excel files"}
+        for name, kind in kinds.items():
             if getattr(how, name) is not None:
-                reason = "it is for text files" + (" and Excel" if name == "skip" else "")
+                reason = f"it is for {kind}"
                 raise InputError(f"{reason}, and {self.path} is none", argument=name, remedy="leave it out")
         return self
 

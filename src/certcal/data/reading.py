@@ -32,6 +32,7 @@ _SPECS = {
     "encoding": Spec("", "text"),
     "missing": Spec("", "word", choices=("drop",)),
     "skip": Spec("", "whole", least=0, most=1000),
+    "sheet": Spec("", "text"),
 }
 
 
@@ -44,6 +45,7 @@ class Reading:
     encoding: str | None = None
     missing: str | None = None
     skip: int | None = None
+    sheet: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Reading:
@@ -62,7 +64,7 @@ class Reading:
 
 
 # How the last row of a spreadsheet may begin.
-_TOTALS = r"(grand |sub)?(total|sum|summe|gesamt|insgesamt|somme|suma|totaal)"
+TOTALS = r"(grand |sub)?(total|sum|summe|gesamt|insgesamt|somme|suma|totaal)"
 
 
 @dataclass(eq=False)
@@ -95,7 +97,7 @@ class CellReader:
                 "a percent sign, which others lack" if signs[np.argmax(other)] else "no percent sign, as others have"
             )
             text = cells.text(other)
-            totals = re.match(_TOTALS, text.strip(), re.IGNORECASE)
+            totals = re.match(TOTALS, text.strip(), re.IGNORECASE)
             remedy = self.remedy(text)[0] if totals else "write all numbers in one way"
             cells.refuse(other, f"is {text!r}, with {there}", remedy)
         self._signed[cells.column] = bool(signs.any())
@@ -183,7 +185,7 @@ class CellReader:
             if column in self.marks and "." in self.marks[column].decimal:
                 return "others have decimal points: write all numbers in one way", (), {}
             return "if the comma is a decimal comma, say so", (), {"decimal": ","}
-        if re.match(_TOTALS, text.strip(), re.IGNORECASE):
+        if re.match(TOTALS, text.strip(), re.IGNORECASE):
             return "it looks like a row of totals: delete it", (), {}
         return "repair or drop the row, or name another column", (), {}
 
@@ -208,6 +210,8 @@ class CellReader:
             return scores
         most = scores.max()
         sums = scores.sum(axis=1) if scores.ndim == 2 else np.array([100.0])
+        if np.count_nonzero(scores > 1) == 1 < scores.size // 10:
+            return scores  # one among many is no percentage, but perhaps a total
         if not (scores.min() >= 0 and _SURELY_PERCENT < most <= 100 and np.all(np.abs(sums - 100) <= 1)):
             return scores
         what = repr(layout.get(layout.kind)) if layout.family is None else layout.family.description

@@ -45,6 +45,8 @@ class TextTable(OpenTable):
 
     def __init__(self, file: Path, path: Path, how: Reading) -> None:
         self.file, self.path, self.how = file, path, how
+        if how.sheet is not None:
+            raise InputError(f"it is for Excel files, and {path} is none", argument="sheet", remedy="leave it out")
         self.rows = None
         head = self._head()
         lines, mark = self._decode(head).splitlines(), ""
