@@ -81,6 +81,18 @@ def test_the_command_that_is_printed_works_as_it_stands(certcal_command, tmp_pat
     assert said in " ".join(shown.out.split())
 
 
+def test_the_command_for_points_of_a_scorecard_reads_the_table_as_asked(certcal_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f'"{1000 + int(500 * s):,}",{y}' for s, y in zip(SCORE, OUTCOME, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["score,outcome", *lines]) + "\n")
+    refused = certcal_command("measure", "t.csv").err.strip()
+    assert refused.endswith("and the point is decimal, say so; run: certcal measure t.csv --decimal .")
+    refused = certcal_command("measure", "t.csv", "--decimal", ".").err.strip()
+    command = "recalibrate fit t.csv --score=score --outcome=outcome --decimal=. --real-scores -o map.json"
+    assert refused.endswith(f"by certcal {command}")
+    assert certcal_command(*command.split()).code == 0
+
+
 def test_a_row_of_totals_is_recognised_by_another_column(certcal_command, tmp_path):
     FRAMES["totals below, named in another column"][0].to_csv(tmp_path / "t.csv", index=False)
     said = r"row 301 is '.*; its row says 'Total' and looks like one of totals: delete it, or leave it out; add "

@@ -144,3 +144,13 @@ def test_texts_in_a_workbook_are_read_by_the_same_rule(tmp_path):
     with pytest.raises(InputError, match=r"is '1\.234', and others are whole numbers"):
         weights_of(tmp_path / "t.xlsx")
     assert weights_of(tmp_path / "t.xlsx", decimal=",")[0] == [1234, 546, 60]
+
+
+def test_groups_are_cut_by_numbers_as_they_are_meant(tmp_path):
+    exposures = [f"{500 + 25 * k:,}".replace(",", ".") for k in range(60)]
+    lines = [f"0,{100 + k};{k % 2};{each};{k // 3 % 2},5" for k, each in enumerate(exposures)]
+    (tmp_path / "table.csv").write_text("\n".join(["score;outcome;exposure;half", *lines]) + "\n")
+    found = certcal.data.load_table(tmp_path / "table.csv", by=["exposure", "half"])
+    names = ["500–775", "800–1075", "1100–1375", "1400–1675", "1700–1975"]
+    assert [each for group in found.groups for each in group.where.values()] == [*names, "0.5", "1.5"]
+    assert "'exposure' has points between thousands" in found.layout.description

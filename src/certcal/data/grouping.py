@@ -183,6 +183,10 @@ class _ColumnRead:
             values, positions = cells.distinct()
         except pa.ArrowNotImplementedError:
             cells.refuse(None, f"holds values of type {kind}", "name a column of numbers or text")
+        if (reader := cells.reader) is not None and not self.typed:
+            values = [
+                reader.written_plainly(self.name, each.strip()) if isinstance(each, str) else each for each in values
+            ]
         table = [self._number_or_word(value) for value in values]
         if len(self.words) > MAX_GROUPS:
             raise InputError(f"column {self.name!r} has more than {MAX_GROUPS} distinct values; choose another column")

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
@@ -341,6 +341,8 @@ class PredictionStream:
             columns = [
                 f"--{role}={self.layout.roles[role]}" for role in ("score", "outcome") if role in self.layout.roles
             ]
+            asked = {name: value for name, value in asdict(self.reader.how).items() if value is not None}
+            columns += [f"--{name}={value}" for name, value in asked.items() if name != "percent"]
             words = ["certcal", "recalibrate", "fit", str(self.table.path), *columns, "--real-scores", "-o", "map.json"]
             raise InputError(str(error).replace(_NOT_PROBABILITIES, shlex.join(words))) from None
 

@@ -168,6 +168,18 @@ class CellReader:
             self._say(f"{cells.column!r} has points, which were taken for decimal ones")
         return mark
 
+    def written_plainly(self, column: str, text: str) -> str:
+        """A number as programs write it, where the first rows tell how those of its column are written."""
+        own = self.marks[column].decimal if column in self.marks else set[str]()
+        known = {self.how.decimal} if self.how.decimal else own or common_mark(self.marks)
+        if len(known) != 1 or not re.fullmatch(r"[-+]?[0-9.,]+", text):
+            return text
+        (decimal,) = known
+        if re.fullmatch(thousands_pattern(decimal), text):
+            self._say(f"{column!r} has {NAMES[OTHER[decimal]]}s between thousands")
+            text = text.replace(OTHER[decimal], "")
+        return text if decimal == "." or "." in text else text.replace(",", ".")
+
     def _refuse_text(self, cells: ColumnValues, texts: Sequence[str]) -> NoReturn:
         for place, text in enumerate(texts):
             try:
