@@ -398,6 +398,7 @@ def measure(
     encoding: str | None = None,
     missing: Literal["drop"] | None = None,
     skip: int | None = None,
+    sheet: str | None = None,
     columns: Mapping[str, Any] | None = None,
     by: str | Iterable[Any] | None = None,
     bins: Annotated[int | Iterable[int], Range(1, 1_000_000)] = 15,
@@ -430,11 +431,11 @@ def measure(
         Columns of a table by role, where their names do not say it; or their values. Score and outcome are those of a
         binary score (positive is the value that counts as 1, negative those that count as 0: rows with others are left
         out). Beside arrays and estimators: weight and positive.
-    decimal, percent, encoding, missing, skip
+    decimal, percent, encoding, missing, skip, sheet
         How a table is read, where that does not show: its decimal mark, whether scores are percentages, the encoding of
-        text, "drop" for rows with an empty cell, and how many lines stand above the column names. Percent signs,
-        columns from 0 to 100, decimal commas that cannot be anything else, Windows-1252 and title lines are recognised;
-        the description says what was read how.
+        text, "drop" for rows with an empty cell, how many lines stand above the column names, and the name of the sheet
+        of an Excel file. Percent signs, columns from 0 to 100, decimal commas that cannot be anything else,
+        Windows-1252 and title lines are recognised; the description says what was read how.
     columns
         The same, as a dictionary.
     by
