@@ -249,6 +249,9 @@ def test_confidences_are_over_or_underconfident_and_classes_have_a_worst() -> No
 def test_a_file_has_a_command_and_a_frame_a_call_to_copy(tmp_path: Any) -> None:
     path = tmp_path / "my scores.csv"
     path.write_text("pd,default\n" + "0.5,0\n" * 60)
+    alone = certcal.measure(path, score="pd", outcome="default").answer
+    assert str(alone[-1]) == "next: Every outcome is 0: see first whether the outcomes are complete."
+    path.write_text("pd,default\n0.5,1\n" + "0.5,0\n" * 60)
     found = certcal.measure(path, score="pd", outcome="default").answer
     assert found[-1].command == f"certcal recalibrate fit '{path}' --score pd --outcome default -o map.json"
     frame = certcal.measure({"pd": [0.5] * 60, "default": [0] * 60}, score="pd", outcome="default").answer
