@@ -254,7 +254,7 @@ def test_a_file_has_a_command_and_a_frame_a_call_to_copy(tmp_path: Any) -> None:
     path.write_text("pd,default\n0.5,1\n" + "0.5,0\n" * 60)
     found = certcal.measure(path, score="pd", outcome="default").answer
     assert found[-1].command == f"certcal recalibrate fit '{path}' --score pd --outcome default -o map.json"
-    frame = certcal.measure({"pd": [0.5] * 60, "default": [0] * 60}, score="pd", outcome="default").answer
+    frame = certcal.measure({"pd": [0.5] * 60, "default": [1] + [0] * 59}, score="pd", outcome="default").answer
     assert frame[-1].command == "certcal.recalibrate(data, score='pd', outcome='default').save('map.json')"
     assert found.unsaid[-1].endswith("--by COLUMN")
     assert frame.unsaid[-1].endswith("certcal.measure(data, score='pd', outcome='default', by='COLUMN')")
