@@ -135,9 +135,9 @@ class Verdict:
     >>> import certcal
     >>> found = certcal.bound({"confidence": [0.75] * 400, "correct": [1, 1, 1, 0] * 100})
     >>> print(found.verdict("ece <= 10%"))
-    met: calibration error in 15 bins is at most 6.43% (limit 10%), 95% sure.
+    met: calibration error in 15 bins is at most 6.43% (limit 10%), 95% sure (proven).
     >>> print(found.verdict("ece <= 5%"))
-    not shown: calibration error in 15 bins is at most 6.43% (limit 5%), 95% sure; about 1,400 samples would show it if there is no error.
+    not shown: calibration error in 15 bins is at most 6.43% (limit 5%), 95% sure (proven); about 1,400 samples would show it if there is no error.
     >>> bool(found.verdict("ece <= 10%", "ece < 5%"))
     False
     """  # noqa: E501
@@ -446,8 +446,8 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
     what, where = _what(candidate, number, question.words.labels), _where(candidate, question.found, asked, parts)
     opposite = None if far is None else far.value
     needed, remark = None, f", {number.remark}" if number.remark else ""
-    finite = not isinstance(claim, Estimate) or math.isfinite(claim.value)
-    if not finite and (candidate.why or number.kind != "estimate"):
+    finite = not math.isnan(number.value) and (not isinstance(claim, Estimate) or math.isfinite(claim.value))
+    if not finite and (candidate.why or number.kind in SPREAD):
         remark = f", because {candidate.why}" if candidate.why else ""
     if outcome == NOT_SHOWN:
         needed, hope = what_would_show(first.claim, near, far, estimate, asked)
