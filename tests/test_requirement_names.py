@@ -12,6 +12,7 @@ import pytest
 import certcal
 from certcal import InputError
 from certcal.report.document import Heading, Table
+from certcal.report.names import vocabulary
 
 N = 600
 RNG = np.random.default_rng(11)
@@ -197,3 +198,12 @@ def test_one_array_and_one_too_many_name_the_call_to_write() -> None:
         certcal.measure(pandas.Series(SCORE))
     with pytest.raises(InputError, match=r"write|check\(page, \(y_true, y_prob\)\)"):
         certcal.check("page.html", OUTCOME, SCORE)  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize("prefix", ["old", "new", "difference", "clean", "reached"])
+@pytest.mark.parametrize(
+    ("printed", "name"), [("log loss", "nll"), ("O/E", "observed_expected_ratio"), ("calibration error", "ece")]
+)
+def test_a_prefix_stays_before_every_name_that_is_meant(prefix: str, printed: str, name: str) -> None:
+    assert f"{prefix}_{name}" in vocabulary().names(f"{prefix.title()} {printed}")
+    assert name not in vocabulary().names(f"{prefix} {printed}")
