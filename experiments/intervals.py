@@ -4,7 +4,11 @@ Every population is a finite set of scores with the probability of outcome 1 at 
 in the population is known: it is the metric of the weighted set. Samples are drawn from it, and each metric's interval
 either contains that value or lies below or above it. The table has the share of samples that are missed on each side.
 
-    python experiments/intervals.py [--samples 30 100 500 2000] [--repeats 100] [--weighted | --heavy]
+    python experiments/intervals.py [--samples 30 100 500 2000] [--repeats 100] [--weighted | --heavy | --ideal]
+
+With ``--ideal``, the ECE alone: both sides and the width, by how many times its noise floor the error is. The floor is
+the mean ECE of so many samples of a calibrated model with the same scores; the ideal width is that of an interval that
+is told the sign of every gap.
 """
 
 from __future__ import annotations
@@ -13,14 +17,18 @@ import argparse
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from certcal.binning import assign, equal_mass_edges
 from certcal.claims import Interval
 from certcal.metrics import METRICS, Evidence, MetricEntry, classwise_ece, ece, lp_ece
+from certcal.metrics._intervals import BinNoise, bin_ends
 from certcal.metrics.binned import sweep_table
 
 Floats = NDArray[np.float64]
@@ -93,6 +101,15 @@ HEAVY = {
     )
     for weight in (30, 100)
 }
+# Where some gaps are clear and others are not.
+_BETA = betaincinv(0.7, 0.9, _U)
+MIXED = {
+    "logistic, slope 0.65": Population(_BETA, _moved(_BETA, 0.65, 0)),
+    "overconfident, top label": Population(_TOP, _TOP**1.5),
+    "half off by 0.15, half calibrated": Population(_U, np.where(_U < 0.5, _U + 0.15, _U)),
+    "a fifth off by 0.2, the rest calibrated": Population(_U, np.where(_U < 0.2, _U + 0.2, _U)),
+    "small gaps of both signs": Population(_U, np.clip(_U + 0.05 * np.sign(np.sin(15 * np.pi * _U)), 0, 1)),
+}
 # Metrics of scores and outcomes but those of medicine that fit a curve; with the settings of a row of fifteen bins and
 # a fixed width for the densities.
 SCORED = {
@@ -159,6 +176,79 @@ def missed(found: Iterable[tuple[str, float, float, Interval]], shrink: float = 
     return {name: np.mean(rows, axis=0) for name, rows in counted.items()}
 
 
+# ---------------------------------------------------------------------------------------------------- against the ideal
+
+
+def yardsticks(population: Population, n: int) -> tuple[float, float]:
+    """The noise floor of the ECE in fifteen bins, and the width of an interval that is told every sign."""
+    z, rates = population.scores, population.rates
+    known, square = (
+        ece(*population.whole[:2], sample_weight=population.whole[2]),
+        (1 - rates) * z**2 + rates * (1 - z) ** 2,
+    )
+    noise = np.bincount(assign(z, np.arange(16) / 15), z * (1 - z), 15) / z.size
+    ideal = 2 * NormalDist().inv_cdf((1 + LEVEL) / 2) * math.sqrt((float(square.mean()) - known**2) / n)
+    return math.sqrt(2 / math.pi / n) * float(np.sqrt(noise).sum()), ideal
+
+
+def print_by_floor(samples: Iterable[int], repeats: int) -> None:
+    """The table of docs/intervals.md."""
+    rows = list[tuple[float, float, float, float]]()
+    for title, population in (POPULATIONS | MIXED).items():
+        known = ece(*population.whole[:2], sample_weight=population.whole[2])
+        for n in samples:
+            floor, ideal = yardsticks(population, n)
+            low, high, width = missed(intervals(population, n, repeats, ["ece"]))["ece"]
+            rows.append((known / floor, low, high, width / ideal))
+            times = "at {:.2f} of its floor: above {:.4f}  below {:.4f}  width {:.3f} of the ideal".format(*rows[-1])
+            print(f"{title:40} n={n:<6} {times}", flush=True)
+    print(
+        "\n| error / floor | tables | truth below | truth above | coverage | width / ideal |\n|---|---|---|---|---|---|"
+    )
+    for least, most in pairwise((0.0, 1e-9, 0.5, 1.0, 2.0, 4.0, math.inf)):
+        held = np.array([row for row in rows if least <= row[0] < most])
+        if held.size:
+            (_, low, high, width), cover = held.mean(axis=0), 100 * (1 - held[:, 1] - held[:, 2])
+            ends = f"{held[:, 3].min():.2f} to {held[:, 3].max():.2f}"
+            print(
+                f"| {least:.1f} to {most:.1f} | {len(held)} × {repeats:,} | {100 * low:.1f} % | {100 * high:.1f} % "
+                f"| {cover.mean():.1f} % ({cover.min():.1f} to {cover.max():.1f}) | {width:.2f} ({ends}) |"
+            )
+    for calibrated, each, clear, together in ((15, 1.0, 0, 0.0), (7, 1.0, 8, 1.5)):
+        power = told_apart(calibrated, each, clear, together)
+        more = calibrated * each + together * math.sqrt(clear)
+        held = np.repeat([0.0, 100.0], [calibrated, clear])
+        drawn = held + np.random.default_rng(1).normal(size=(2000, held.size))
+        uppers = [gaussian_ends(gaps)[1] for gaps in drawn]
+        print(
+            f"{calibrated} of {held.size} bins calibrated: an error {more:.1f} standard errors larger is told apart in "
+            f"{100 * power:.0f} %; our upper end is {np.median(uppers) - held.sum():.1f} larger"
+        )
+
+
+def gaussian_ends(gaps: Floats, tail: float = (1 - LEVEL) / 2) -> tuple[float, float]:
+    """Both ends from gaps whose noise is standard normal."""
+    scale, enough = np.ones(gaps.size), np.full(gaps.size, 100.0)
+    return bin_ends(BinNoise(scale, gaps, scale, scale, scale, enough, enough), float(np.abs(gaps).sum()), tail)
+
+
+def told_apart(calibrated: int, each: float, clear: int, together: float, repeats: int = 200_000) -> float:
+    """How often the best test at 2.5 % sees that gaps are smaller: its power, in bins of equal Gaussian noise.
+
+    Tested is that the gaps of the calibrated bins are ``each`` standard errors, of any sign, and the sum of the clear
+    ones is ``together`` of its standard errors larger, where in truth the former are 0 and the latter is not larger.
+    """
+    rng = np.random.default_rng(0)
+    noise, sum_noise = rng.normal(size=(repeats, calibrated)), rng.normal(size=repeats) * (clear > 0)
+
+    def evidence_for(gap: float, more: float) -> Floats:
+        drawn, total = noise + gap, sum_noise + more  # signs at random make the cosh; with them all 1 it is the same
+        return np.log(np.cosh(each * drawn)).sum(axis=1) + together * total
+
+    tested = float(np.quantile(evidence_for(each, together), (1 - LEVEL) / 2))
+    return float(np.mean(evidence_for(0.0, 0.0) < tested))
+
+
 # ------------------------------------------------------------------------------------------------------- class by class
 
 
@@ -186,8 +276,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--weighted", action="store_true", help="outcomes 1 weigh 0.5, outcomes 0 between 1 and 2")
     parser.add_argument("--heavy", action="store_true", help="rare samples of large weight instead; nothing is judged")
+    parser.add_argument("--ideal", action="store_true", help="the ECE's width and both sides, by its noise floor")
     parser.add_argument("--metric", nargs="+", default=list(SCORED))
     options = parser.parse_args()
+    if options.ideal:
+        print_by_floor(options.samples, options.repeats)
+        return
     allowed = 1 - LEVEL + SLACK
     allowed += 3 * math.sqrt(allowed * (1 - allowed) / options.repeats)
     worst: dict[tuple[str, int], tuple[float, str]] = {}

@@ -461,4 +461,4 @@ def test_a_number_below_the_one_that_was_judged_says_why_it_differs() -> None:
         "ks <= 0.1": "The requirement is about another number.",
     }.items():
         text = " ".join(found.report(require=require).to_text().split())
-        assert f"Calibration error is at most 0.1119 in the population. {why}" in text
+        assert f"Calibration error is at most 11.19% in the population. {why}" in text

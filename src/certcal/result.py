@@ -68,6 +68,11 @@ class Sentence:
         return self.data.get("command", "")
 
     @property
+    def remark(self) -> str:
+        """What follows a sentence whose level holds for many samples only."""
+        return "(asymptotic)" if self.basis == "asymptotic" else ""
+
+    @property
     def word(self) -> str:
         """What stands before it; nothing before a fact."""
         return "" if self.kind == "fact" else self.kind
@@ -77,7 +82,7 @@ class Sentence:
         return {"kind": self.kind, "text": self.text, **({"basis": self.basis} if self.basis else {}), **self.data}
 
     def __str__(self) -> str:
-        return f"{self.word and f'{self.word}: '}{self.text}{self.command and f' {self.command}'}"
+        return " ".join(filter(None, (self.word and f"{self.word}:", self.text, self.remark, self.command)))
 
 
 @dataclass(frozen=True)

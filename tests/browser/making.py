@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.tree import DecisionTreeClassifier
 
 import certcal
 from certcal.cli import cli
@@ -50,9 +51,12 @@ RESULTS = (
     "study",
     "search",
     "training",
+    "verification",
+    "sizes-of-a-box",
+    "decisions",
 )
 # Without charts.
-BRIEF = ("changes", "run-summary", "decisions", "reproduction")
+BRIEF = ("changes", "run-summary", "reproduction")
 GALLERIES = ("gallery", "hostile-gallery")
 PAGES = (*COMMANDS, *HOSTILE_COMMANDS, *RESULTS, *BRIEF, *GALLERIES)
 # One of each kind, with most in it, and one with nothing.
@@ -125,10 +129,22 @@ def _results(folder: Path, table: Path, drawn: Run) -> dict[str, certcal.Result]
         "training": certcal.train(
             MLP(SIDE * SIDE, (8,), classes=3), (scaled, labels), "gaussian", sigma=0.25, epochs=3, batch=10
         ),
+        "verification": certcal.verify(*trees(), epsilon=0.1, source=HOSTILE),
+        "sizes-of-a-box": certcal.verify(*trees(), epsilon=[0.05, 0.1, 0.2]),
         "run-summary": certcal.summarize(drawn),
         "reproduction": certcal.reproduce("acr-theorem1", out=folder),
         "decisions": certcal.decide(model(), (images, labels), radius=0.1, sigma=0.25, n=200, n0=20, seed=3),
     }
+
+
+def trees() -> tuple[Any, Any]:
+    """A decision tree, and samples to verify it on."""
+    features = np.random.default_rng(11).normal(size=(200, 3))
+    outcomes = (features[:, 0] + features[:, 1] > 0).astype(int)
+    return DecisionTreeClassifier(max_depth=4, min_samples_leaf=5).fit(features[:120], outcomes[:120]), (
+        features[120:],
+        outcomes[120:],
+    )
 
 
 def _make_hostile(folder: Path, made: dict[str, Path]) -> None:

@@ -69,8 +69,9 @@ def test_parts_open_with_a_key_and_wide_tables_scroll_with_one(visit):
     assert not region.is_visible()
     part.locator("summary").press("Enter")
     assert region.is_visible()
-    region.press("ArrowRight")
-    tab.wait_for_function("each => each.scrollLeft > 0", arg=region.element_handle())
+    wide = tab.locator("[role='region'][aria-label^='The samples that add most']")
+    wide.press("ArrowRight")
+    tab.wait_for_function("each => each.scrollLeft > 0", arg=wide.element_handle())
 
 
 @pytest.mark.parametrize("name", RICH)

@@ -3,11 +3,16 @@
 import pytest
 
 from tests.browser import looking
-from tests.browser.making import BRIEF, PAGES
+from tests.browser.making import BRIEF, COMMANDS, GALLERIES, PAGES
 
 PHONE, DESK = 375, 1200
 SMALLEST_TEXT = 11
 SMALLEST_TARGET = 24
+# Pages with an answer and a picture of it, of every verb that the first screen is for.
+PICTURED = (
+    *("table", "intervals", "one-interval-table", "run", "one-run", "comparison", "bounds", "attack", "families"),
+    *("recalibration", "recalibrated-predictions", "verification", "sizes-of-a-box", "decisions", "search"),
+)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -33,6 +38,56 @@ def test_on_a_phone_numbers_of_a_cell_stand_below_each_other_before_a_table_scro
     assert min(high) > 1.3 * max(low) > 0  # in smaller type
     table = "Array.from(document.querySelectorAll('.scroll:has(table)'), each => each.scrollWidth - each.clientWidth)"
     assert max(visit("reproduction", width=PHONE).evaluate(table)) <= 0
+
+
+# What a reader of a phone looks up; matrices, and tables of many columns in the appendix, may scroll.
+LOOKED_UP = (
+    *("Bins:", "Numbers:", "Terms of", "Worst case", "Calibration error", "Bounds per group", "Brier scores of"),
+    *("Predicted and observed", "The claims", "Claims", "By ", "Input files", "Estimates on", "Quartiles", "Widths"),
+)
+_TABLES = """() => Array.from(document.querySelectorAll(".scroll:has(table)"))
+  .filter(each => each.checkVisibility())
+  .map(each => [each.getAttribute("aria-label"), each.scrollWidth - each.clientWidth])"""
+
+
+@pytest.mark.parametrize("name", [each for each in PAGES if each not in GALLERIES and not each.startswith("hostile")])
+def test_on_a_phone_tables_that_are_looked_up_fit_into_their_boxes_and_no_page_scrolls_sideways(visit, name):
+    tab = visit(name, width=390)
+    looking.open_all(tab)
+    known = [(label, beyond) for label, beyond in tab.evaluate(_TABLES) if label.startswith(LOOKED_UP)]
+    assert [each for each in known if each[1] > 0] == []
+    assert known or name not in COMMANDS
+    tab.set_viewport_size({"width": 360, "height": 780})
+    assert tab.evaluate("document.scrollingElement.scrollWidth") <= 360
+
+
+def test_on_a_phone_a_column_of_sentences_stands_below_its_row_and_nothing_is_left_out(visit):
+    cells = """() => Array.from(document.querySelector("table.told").tBodies[0].rows[0].cells,
+      each => ({text: each.textContent, ...each.getBoundingClientRect().toJSON()}))"""
+    tab = visit("intervals", width=390)
+    looking.open_all(tab)
+    *first, last = tab.evaluate(cells)
+    assert len({round(each["top"]) for each in first}) == 1
+    assert last["top"] >= max(each["bottom"] for each in first) - 1
+    assert last["width"] > 300
+    wide = visit("intervals", width=DESK)
+    looking.open_all(wide)
+    assert [each["text"] for each in wide.evaluate(cells)] == [each["text"] for each in (*first, last)]
+
+
+@pytest.mark.parametrize("name", PICTURED)
+def test_the_picture_stands_beside_the_answer_on_a_desk_and_below_its_first_sentence_on_a_phone(visit, name):
+    places = """() => Object.fromEntries([["told", "#answer"], ["seen", ".picture"], ["rest", ".rest"]]
+      .map(([key, what]) => [key, document.querySelector(what).getBoundingClientRect().toJSON()]))"""
+    tab = visit(name, width=1280)
+    drawn = tab.locator(".answer > .aside > .picture svg.chart:visible")
+    assert drawn.count() == 1
+    desk = tab.evaluate(places)
+    assert desk["seen"]["left"] >= desk["told"]["right"]
+    assert desk["seen"]["top"] == pytest.approx(desk["told"]["top"], abs=2)
+    assert drawn.bounding_box()["y"] + drawn.bounding_box()["height"] < 800
+    phone = visit(name, width=390).evaluate(places)
+    assert phone["told"]["bottom"] <= phone["seen"]["top"] < phone["seen"]["bottom"] <= phone["rest"]["top"]
 
 
 _STICKS_OUT = """() => Array.from(document.querySelectorAll("main *, header *, nav *, footer *"))

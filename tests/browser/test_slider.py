@@ -26,14 +26,19 @@ def of_intervals(line):
     return (held or line["calibration_error"])["certified"]
 
 
+def in_percent(text):
+    """A number of the JSON as sentences say it."""
+    return f"{100 * float(text):.2f}%"
+
+
 def expected(name, line):
-    worst = of_intervals(line)["text"]
+    worst = in_percent(of_intervals(line)["text"])
     certified = f"{line['n_certified']:,} of {line['n']:,} samples"
     if name == "intervals":
         return f"Radius {line['radius']:g}: calibration error at most {worst} in the worst case; {certified} certified."
     return (
-        rf"Radius {line['radius']:g}: calibration error 0\.\d{{4}} \(estimate\) without a perturbation, at most "
-        rf"{line['claim']['text']} in the worst case; {certified} certified\."
+        rf"Radius {line['radius']:g}: calibration error \d+\.\d\d% \(estimate\) without a perturbation, at most "
+        rf"{in_percent(line['claim']['text'])} in the worst case; {certified} certified\."
     )
 
 
@@ -127,10 +132,10 @@ def test_the_page_starts_at_the_radius_of_its_headline(visit, name):
     check_place(tab, name, place)
     line = lines(tab)[place]
     claim = line["claim"] if name == "run" else line["calibration_error"]["certified"]
-    assert tab.locator("#headline .value strong").inner_text() == claim["text"]
+    assert tab.locator("#headline .value strong").inner_text() == in_percent(claim["text"])
     sentence = tab.locator("#answer bdi").inner_text()
     assert sentence.startswith(f"At radius {line['radius']:g}, the calibration error ")
-    assert f" is at most {claim['text']} on the " in sentence
+    assert f" is at most {in_percent(claim['text'])} on the " in sentence
 
 
 @pytest.mark.parametrize("name", WITH_SLIDER)
@@ -174,7 +179,7 @@ def test_the_slider_of_a_recalibration_shows_the_worst_cases_before_and_after_at
     slider.press("Home")
     for place, radius in enumerate(found["radii"]):
         before, after = (
-            line["at"][place]["summary"]["calibration_error"]["certified"]["text"]
+            in_percent(line["at"][place]["summary"]["calibration_error"]["certified"]["text"])
             for line in (found["lines"][0], chosen)
         )
         error = "calibration error where every certificate holds"

@@ -10,9 +10,8 @@ import pytest
 
 import certcal
 from certcal import bounds
-from certcal.claims import round_outward
+from certcal._base.rounding import claim_text, share_text
 from certcal.data import load_table
-from certcal.report.numbers import minus
 from tests.cli.conftest import flat
 from tests.report.parsed import assert_sound
 
@@ -43,12 +42,12 @@ def test_each_bound_is_shown_with_its_terms_and_its_assumptions(certcal_command,
         ("Kuiper", bounds.kuiper(z, c)),
     ):
         relation = ("at most", "≤") if found.side == "upper" else ("at least", "≥")
-        assert f"{found.name[1:]} is {relation[0]} {found.text}" in flat(ran.out)
-        assert f"{relation[1]} {found.text}" in next(
+        assert f"{found.name[1:]} is {relation[0]} {claim_text(found)}" in flat(ran.out)
+        assert f"{relation[1]} {claim_text(found)}" in next(
             line for line in ran.out.splitlines() if line.startswith(f"{name} ")
         )
         for term, value in found.terms.items():
-            assert f"{term} {minus(round_outward(value, found.side))}" in flat(ran.out)
+            assert f"{term} {share_text(value, found.side)}" in flat(ran.out)
         assert all(each in flat(ran.out) for each in found.assumptions)
     assert "the best of these 6 may be wrong 6 times as often" in flat(ran.out)
     assert max(len(line) for line in ran.out.splitlines() if not line.startswith("  certcal ")) <= 80
@@ -111,7 +110,7 @@ def test_one_row_is_bounded_from_both_sides(certcal_command, tmp_path):
     ran = certcal_command("bound", path)
     assert (ran.code, ran.err) == (0, "")
     assert "1 sample; confidence" in ran.out
-    assert "≥ 0.0000" in ran.out
+    assert "≥ 0.00%" in ran.out
     numbers = next(block for block in certcal.measure(path).report().sections if block.title == "Key numbers").blocks[0]
     assert {"–"} == {each.text for each in numbers.numbers if each.name == "AUROC"}
 

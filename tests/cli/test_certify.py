@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from certcal._base.rounding import claim_text
 from certcal.data import read_intervals
 from certcal.lab import baselines
 from certcal.lab.baselines import _compare
@@ -63,8 +64,11 @@ def test_the_block_shows_the_claims_of_the_library(certcal_command, intervals):
         assert minus(claim.text) in ran.out
     shown = flat(ran.out)
     kept = f"the {summary.n_certified} certified samples"
-    assert f"The calibration error is at most {summary['calibration_error'].worst.text} on {kept}." in shown
-    assert f"calibration error in the population is at most {summary.population.text} over certified samples" in shown
+    assert f"The calibration error is at most {claim_text(summary['calibration_error'].worst)} on {kept}." in shown
+    assert (
+        f"calibration error in the population is at most {claim_text(summary.population)} over certified samples"
+        in shown
+    )
     assert summary.information.verdict in shown
     assert f"80 rows, {summary.n_certified} certified" in ran.out
     assert "[a, b), the last one closed" in ran.out

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from certcal._base.rounding import claim_text
 from certcal.data import read_intervals
 from certcal.smoothing import CONFIDENCES, certificates, open_run, pooled_claim
 from tests.cli.conftest import flat
@@ -50,7 +51,10 @@ def test_each_radius_has_a_line_with_what_the_library_certifies(certcal_command,
 def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_command, run):
     claim = pooled_claim(open_run(run).counts(), 0.125, 0.01)
     out = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01").out)
-    assert f"At radius 0.125, the calibration error of the smoothed classifier is at most {claim.text} on the" in out
+    assert (
+        f"At radius 0.125, the calibration error of the smoothed classifier is at most {claim_text(claim)} on the"
+        in out
+    )
     assert "99% sure, over the noise." in out
     assert "noise draws are independent and exactly Gaussian" in out
     assert claim.sentence[1:] in flat(
@@ -109,13 +113,11 @@ def test_the_headline_is_at_a_radius_that_the_draws_did_not_choose(certcal_comma
         shown = flat(certcal_command("certify", run, "--kind", kind, *options).out)
         at, claim = certificates(counts, radius, confidence=first), pooled_claim(counts, radius, confidence=first)
         assert (
-            f"At radius {radius}, the calibration error of the smoothed classifier is at most {claim.text} on "
+            f"At radius {radius}, the calibration error of the smoothed classifier is at most {claim_text(claim)} on "
             f"{'all' if claim.settings['samples'] == 'all' else 'the'} {claim.n}" in shown
         )
-        assert (
-            f"At radius {radius}, the calibration error in the population is at most {at.summary().population.text}"
-            in shown
-        )
+        population = claim_text(at.summary().population)
+        assert f"At radius {radius}, the calibration error in the population is at most {population}" in shown
         assert "population bound is 95% sure on its own: choose a line before looking" in shown
 
 
@@ -124,7 +126,7 @@ def test_half_of_sigma_is_among_the_radii_even_where_nothing_is_certified(certca
     document = json.loads(certcal_command("certify", made.path, "--alpha", "1e-9", "--json").out)
     assert [(each["radius"], each["n_certified"]) for each in document["results"]] == [(0, 0), (0.125, 0), (0.25, 0)]
     shown = flat(certcal_command("certify", made.path, "--alpha", "1e-9").out)
-    assert "At radius 0.25, the calibration error of the smoothed classifier is at most 1.0000" in shown
+    assert "At radius 0.25, the calibration error of the smoothed classifier is at most 100.00%" in shown
 
 
 def test_tangent_certificates_hold_together_at_each_radius_only(certcal_command, run):

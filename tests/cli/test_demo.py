@@ -91,14 +91,16 @@ def test_next_steps_name_the_run_that_was_kept(told):
 
 
 def test_the_attack_keeps_every_label_and_raises_the_error(told):
-    found = re.search(r"noise is ([\d.]+) \(ECE [\d.]+\); .* makes it at least ([\d.]+) ", told.words)
+    found = re.search(r"noise is ([\d.]+)% \(ECE [\d.]+%\); .* makes it at least ([\d.]+)% ", told.words)
     assert float(found[1]) < float(found[2])
     assert "No predicted label changed (verified)" in told.words
 
 
 def test_the_attack_on_certified_images_stands_beside_the_certificate_and_does_not_exceed_it(told):
-    said = re.search(r"attack reached an ECE of ([\d.]+); by the certificate, no attack exceeds ([\d.]+)\.", told.words)
-    assert said[2] == told.document["headline"]["text"]
+    said = re.search(
+        r"attack reached an ECE of ([\d.]+)%; by the certificate, no attack exceeds ([\d.]+)%\.", told.words
+    )
+    assert float(said[2]) == pytest.approx(100 * float(told.document["headline"]["text"]))
     assert 0 < float(said[1]) <= float(said[2])
 
 

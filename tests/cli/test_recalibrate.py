@@ -335,7 +335,7 @@ def test_a_radius_without_certificates_leaves_the_clean_numbers_and_a_word_about
     lines = [*none, *(",".join([*cells[:5], "0", cells[6]]) for cells in far)]
     (folder / "far.csv").write_text("\n".join(lines))
     said = flat(certcal_command("recalibrate", "fit", folder / "far.csv").out)
-    assert "is at most 1.0000 within radius 9 on all 60 held-out samples: none is certified." in said
+    assert "is at most 100.00% within radius 9 on all 60 held-out samples: none is certified." in said
     assert "Without a perturbation (estimates) Brier score 0." in said
     assert "Radius 0.05, weight 0.5" in said
 

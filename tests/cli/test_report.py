@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from certcal._base.files import size_and_digest
+from certcal._base.rounding import claim_text
 from certcal.bounds import bounded_variation
 from certcal.data import load_table
 from certcal.smoothing import open_run, pooled_claim
@@ -58,7 +59,7 @@ def test_a_table_of_predictions_becomes_a_page_named_after_it(certcal_command, s
     assert "taken as a table of predictions: 400 samples; score 'score', outcome 'outcome'" in shown
     predictions = load_table(scores).predictions
     bound = bounded_variation(predictions.confidence, predictions.correct)
-    assert f"alibration error is at most {bound.text}" in shown
+    assert f"alibration error is at most {claim_text(bound)}" in shown
     assert "estimates from these samples, not guarantees" in shown
     assert numbers(here / "scores.html")["bounds"][0]["value"] == bound.value
 
@@ -138,7 +139,7 @@ def test_a_run_becomes_a_page_with_its_claim(certcal_command, run, tmp_path, her
     ran = certcal_command("report", run, "--radius", ".125,.25", "--data", tmp_path / "data.npz")
     assert (ran.code, ran.err) == (0, "wrote run.html\n")
     made = pooled_claim(open_run(run).counts(), 0.25)
-    assert f"the calibration error of the smoothed classifier is at most {made.text}" in flat(ran.out)
+    assert f"the calibration error of the smoothed classifier is at most {claim_text(made)}" in flat(ran.out)
     kept = numbers(here / "run.html")
     assert kept["results"][1]["claim"]["value"] == made.value
     assert kept["provenance"]["seeds"] == {"noise of the run": open_run(run).manifest.seed}

@@ -276,13 +276,19 @@ def test_excel_is_read_with_titles_empty_cells_and_percentages(tmp_path):
     path = workbook(tmp_path / "t.xlsx", ["Report"], [], ["score", "outcome", "site"], *table, other=True)
     found = certcal.measure(path, by="site")
     assert found["ece"].value == EXPECTED
-    assert "sheet 'Sheet', the first of 2; 2 lines above the column names skipped" in found.description
+    assert (
+        "sheet 'Sheet' of 'Sheet', 'notes' (choose with sheet); 2 lines above the column names skipped"
+        in found.description
+    )
     book = openpyxl.load_workbook(path)
     book.create_sheet("cover", 0).append(["Risk report, May"])
     book.save(path)
     found = certcal.measure(path, by="site")
     assert found["ece"].value == EXPECTED
-    assert "sheet 'Sheet', number 2 of 3; 2 lines above the column names skipped" in found.description
+    assert (
+        "sheet 'Sheet' of 'cover', 'Sheet', 'notes' (choose with sheet); 2 lines above the column names skipped"
+        in found.description
+    )
     path = workbook(tmp_path / "u.xlsx", ["score", "outcome"], ["12,5 %", "yes"], ["50 %", "no"], [None, "no"])
     with pytest.raises(InputError, match=r"column 'score', row 3 is empty; .*; add missing='drop'"):
         read_predictions(path)

@@ -36,7 +36,7 @@ def test_few_numbers_are_groups_and_many_are_cut_into_five_parts_that_are_named(
     assert sizes(np.arange(N) % 20) == {str(k): 30 for k in range(20)}
     ages = np.arange(N) % 50 + 18
     assert sizes(ages) == {"18–27": 120, "28–37": 120, "38–47": 120, "48–57": 120, "58–67": 120}
-    assert cuts({"age": ages}) == ["age cut at its quintiles: 18–27, 28–37, 38–47, 48–57, 58–67"]
+    assert cuts({"age": ages}) == ["'age' is cut at its quintiles: 18–27, 28–37, 38–47, 48–57, 58–67"]
     assert list(sizes(np.arange(N) - 300.0)) == ["-300 to -181", "-180 to -61", "-60 to 59", "60 to 179", "180 to 299"]
 
 
@@ -87,9 +87,9 @@ def test_texts_of_a_table_with_types_are_names_and_those_of_a_file_without_are_r
     ("days", "count", "first", "said"),
     [
         (20, 20, "2023-01-01", []),
-        (400, 14, "2023-01", ["opened cut into months: 2023-01 to 2024-02"]),
-        (1500, 17, "2023-Q1", ["opened cut into quarters: 2023-Q1 to 2027-Q1"]),
-        (3200, 9, "2023", ["opened cut into years: 2023 to 2031"]),
+        (400, 14, "2023-01", ["'opened' is cut into months: 2023-01 to 2024-02"]),
+        (1500, 17, "2023-Q1", ["'opened' is cut into quarters: 2023-Q1 to 2027-Q1"]),
+        (3200, 9, "2023", ["'opened' is cut into years: 2023 to 2031"]),
     ],
 )
 @pytest.mark.parametrize("form", ["datetime64", "text", "German text", "CSV", "timestamps"])
@@ -180,3 +180,25 @@ def test_two_tables_are_not_compared_by_groups_that_they_would_cut_apart() -> No
         InputError, match="by: 'age' has many numbers or dates, which two tables would cut in different"
     ):
         certcal.compare(table(age=np.arange(N)), table(age=np.arange(N)), by="age")
+
+
+def test_a_crossing_of_a_column_with_itself_is_that_column_and_a_column_named_twice_is_one() -> None:
+    frame = table(region=np.where(np.arange(N) % 2, "north", "south"), channel=np.arange(N) % 3)
+    for by in ("region*region", ["region", "region*region"], ["region", "region"]):
+        assert [(each.name, each.by) for each in load_table(frame, by=by).groups] == [
+            ("north", "region"),
+            ("south", "region"),
+        ]
+    (crossing,) = load_table(frame, by="region*channel*region").groupings
+    assert (crossing.by, crossing.columns) == ("region*channel", ("region", "channel"))
+    assert certcal.measure(frame, by="region*region", metrics="ece").groups["north"].n == N // 2
+
+
+def test_two_columns_in_one_name_are_each_offered_and_crossed() -> None:
+    frame = table(region=np.where(np.arange(N) % 2, "north", "south"), channel=np.arange(N) % 3)
+    said = r"^by: there is no column 'region,channel', and .* are 2; cross them as 'region\*channel', or give each"
+    with pytest.raises(InputError, match=said + r"; add by=\['region', 'channel'\]$"):
+        load_table(frame, by="region,channel")
+    assert len(load_table(frame, by=["region", "channel"]).groups) == 5
+    frame["region,channel"] = "all"
+    assert len(load_table(frame, by="region,channel").groups) == 1

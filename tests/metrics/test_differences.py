@@ -223,7 +223,7 @@ def test_pairing_decides_more_often_that_a_map_works_than_two_intervals_do():
             for each in (z**1.255, z)
         ]
         joint += joint_interval(*sides).upper < 0
-    assert paired > joint / 60 + 0.1
+    assert paired > joint / 60 + 0.05
 
 
 @pytest.mark.parametrize("weighted", [False, True])

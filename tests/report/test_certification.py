@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from certcal import Certification, InputError, certify
+from certcal._base.rounding import claim_text
 from certcal.claims import round_outward
 from certcal.models import wrap
-from certcal.report.charts import Cursor, Line
+from certcal.report.charts import Cursor, Line, Panel, Segments, Words
 from certcal.report.document import Choice, Claim, Figures, Heading, KeyNumbers, Picture, Report, Table
 from certcal.report.numbers import minus
 from certcal.smoothing import CONFIDENCES, Counts
 from tests.smoothing.drawing import X, draw
 
 RADII = (0.0, 0.1, 0.3)
-FIRST = ["Key numbers", "Worst case", "ECE by radius", "Information that survives the attack"]
+FIRST = ["Key numbers", "Worst case", "ECE by radius", "Certified accuracy by radius"]
+INFORMATION = "Information that survives the attack"
 
 
 def made_counts() -> Counts:
@@ -54,7 +56,7 @@ def test_the_claim_comes_first_and_the_population_after_it(found: Certification,
     assert isinstance(claim, Claim)
     assert one.claim is not None
     assert claim.sentence == (
-        f"At radius 0.3, the calibration error of the smoothed classifier is at most {one.claim.text} on the "
+        f"At radius 0.3, the calibration error of the smoothed classifier is at most {claim_text(one.claim)} on the "
         f"{one.claim.n} certified samples."
     )
     assert (claim.kind, claim.probability) == ("Certificate", "99.9% sure, over the noise.")
@@ -62,13 +64,13 @@ def test_the_claim_comes_first_and_the_population_after_it(found: Certification,
     (numbers,) = part(report, "Key numbers")
     assert isinstance(numbers, KeyNumbers)
     texts = {each.name: each.text for each in numbers.numbers}
-    assert texts["in the population"] == one.population.text
-    assert texts["calibration error"] == one.claim.text
+    assert texts["in the population"] == claim_text(one.population)
+    assert texts["calibration error"] == claim_text(one.claim)
     bound = part(report, "Bound for the population")[0]
-    assert bound.value == f"at most {one.population.text}"
+    assert bound.value == f"at most {claim_text(one.population)}"
     assert bound.probability.startswith("95% sure, for samples drawn like these ")
     shown = [each.title for each in report.sections if not each.folded]
-    assert shown == [*FIRST, "Most influential samples", "Bound for the population"]
+    assert shown == [*FIRST, INFORMATION, "Most influential samples", "Bound for the population"]
 
 
 def test_the_slider_has_a_frame_per_radius_and_moves_cursors_and_rows(found: Certification, report: Report) -> None:
@@ -78,12 +80,12 @@ def test_the_slider_has_a_frame_per_radius_and_moves_cursors_and_rows(found: Cer
     for radius, (said, figures) in zip(RADII, choice.frames, strict=True):
         line, clean = found.at(radius), found.clean_bins(radius)
         assert clean is not None
-        assert f"{clean.ece:.4f} (estimate) without a perturbation, at most {line.headline.text}" in said.text  # pyright: ignore
+        assert f"{clean.ece:.2%} (estimate) without a perturbation, at most {claim_text(line.headline)}" in said.text  # pyright: ignore
         assert line.claim is not None
-        assert line.claim.text in said.text
+        assert claim_text(line.claim) in said.text
         counts = [sum(row[1] for row in chart.numbers.rows) for chart in figures.charts]
         assert counts == [line.summary.n_certified] * 2
-    both = [part(report, title)[0] for title in ("ECE by radius", "Other numbers by radius")]
+    both = [part(report, title)[0] for title in ("Certified accuracy by radius", "Other numbers by radius")]
     cursors = [
         mark
         for figures in both
@@ -91,14 +93,15 @@ def test_the_slider_has_a_frame_per_radius_and_moves_cursors_and_rows(found: Cer
         for mark in chart.panels[0].marks
         if isinstance(mark, Cursor)
     ]
-    assert [(each.choice, tuple(each.x), each.start) for each in cursors] == [(choice.key, RADII, 2)] * 4
+    assert [(each.choice, tuple(each.x), each.start) for each in cursors] == [(choice.key, RADII, 2)] * 3
     assert table(part(report, "Certified values")).choice == (choice.key, {0: 0, 1: 1, 2: 2})
 
 
 def test_curves_go_through_the_values_and_their_numbers_are_texts_of_claims(
     found: Certification, report: Report
 ) -> None:
-    errors, accuracy = part(report, "ECE by radius")[0].charts
+    (errors,) = part(report, "ECE by radius")[0].charts
+    (accuracy,) = part(report, "Certified accuracy by radius")[0].charts
     everything, brier = part(report, "Other numbers by radius")[0].charts
     lines = {mark.label: mark.y for mark in errors.panels[0].marks if isinstance(mark, Line)}
     assert lines["where every certificate holds"] == [found.at(r).worst.value for r in RADII]  # pyright: ignore
@@ -113,10 +116,27 @@ def test_curves_go_through_the_values_and_their_numbers_are_texts_of_claims(
     assert [row[1] for row in brier.numbers.texts()] == [found.at(r).summary["brier_score"].worst.text for r in RADII]  # pyright: ignore
 
 
+def test_the_picture_beside_the_answer_is_the_error_by_radius_in_percent_with_the_answer_marked(
+    found: Certification, report: Report
+) -> None:
+    (figures,) = report.picture
+    assert isinstance(figures, Figures)
+    (errors,) = figures.charts
+    assert errors is part(report, "ECE by radius")[0].charts[0]
+    panel, one = errors.panels[0], found.at()
+    assert isinstance(panel, Panel)
+    assert all(text.endswith("%") for _, text in panel.y.ticks)
+    (words,) = [mark for mark in panel.marks if isinstance(mark, Words)]
+    assert (words.x, words.y) == ([one.radius], [one.headline.value])
+    assert words.texts == [f"at most {100 * float(one.headline.text):.2f}%"]
+    assert [mark.ends[0][0] for mark in panel.marks if isinstance(mark, Segments)] == [one.radius]
+
+
 def test_certified_accuracy_of_a_run_is_drawn_at_every_radius_and_other_values_at_those_asked_for(
     found: Certification, report: Report
 ) -> None:
-    errors, accuracy = part(report, "ECE by radius")[0].charts
+    (errors,) = part(report, "ECE by radius")[0].charts
+    (accuracy,) = part(report, "Certified accuracy by radius")[0].charts
     (line,) = [mark for mark in accuracy.panels[0].marks if isinstance(mark, Line)]
     one = found.at().certificates
     assert one is not None
@@ -130,7 +150,7 @@ def test_certified_accuracy_of_a_run_is_drawn_at_every_radius_and_other_values_a
 def test_certified_accuracy_of_a_table_is_at_least_that_of_the_next_radius() -> None:
     rows = {"sample": [0, 1] * 2, "radius": [0.1, 0.1, 0.4, 0.4], "certified": [1, 1, 1, 0], "correct": [1] * 4}
     of_table = certify({**rows, "lower": [0.6] * 4, "upper": [0.9] * 4})
-    _, accuracy = part(of_table.report(), "ECE by radius")[0].charts
+    (accuracy,) = part(of_table.report(), "Certified accuracy by radius")[0].charts
     (line,) = [mark for mark in accuracy.panels[0].marks if isinstance(mark, Line)]
     assert (list(line.x), list(line.y), line.steps, line.guide) == ([0.1, 0.4], [1.0, 0.5], "pre", False)
     assert "the next larger one" in accuracy.caption
@@ -184,10 +204,11 @@ def test_several_kinds_stand_side_by_side() -> None:
 
 def test_where_nothing_is_certified_nothing_is_drawn() -> None:
     nothing = certify(made_counts(), radii=[40, 50]).report()
-    assert nothing.headline[0].value == "at most 1.0000"
+    assert nothing.headline[0].value == "at most 100.00%"
     assert part(nothing, "Worst case")[0].text == "No sample is certified, so there is no worst case to draw."
     assert table(part(nothing, "Certified values")).choice is None
     assert "no sample is certified" in nothing.to_text()
+    assert list(nothing.picture) == []
     assert nothing.to_html()
 
 
@@ -201,7 +222,7 @@ def test_a_table_has_its_worst_case_and_no_draws() -> None:
     )
     report = of_table.report(require="ece <= 0.01")
     shown = [each.title for each in report.sections if not each.folded]
-    assert shown == [FIRST[0], FIRST[1], FIRST[3], "Bound for the population"]
+    assert shown == [FIRST[0], FIRST[1], INFORMATION, "Bound for the population"]
     assert [each.kind for each in report.headline if isinstance(each, Claim)] == ["Worst case"]
     assert report.verdict is not None
     assert not report.verdict.passed

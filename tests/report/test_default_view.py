@@ -39,7 +39,7 @@ def test_every_declared_part_is_shown_in_the_page_and_in_the_text() -> None:
     found = Drift().report()
     assert [section.title for section in found.sections] == ["Weeks", "Again", "Log"]
     page, text = found.to_html(), found.to_text(full=True)
-    for shown in ("Has it drifted?", "ECE is 0.0400 on 90 samples", "0.0300", "first", "certcal measure weeks.csv"):
+    for shown in ("Has it drifted?", "ECE is 4.00% on 90 samples", "0.0300", "first", "certcal measure weeks.csv"):
         assert shown.lower() in page.lower()
         assert shown.lower() in text.lower()
     assert "Weeks begin on Monday." in page

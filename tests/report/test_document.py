@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import certcal
 from certcal import InputError
+from certcal._base.rounding import claim_text, minus, number_text
 from certcal.claims import Bound, Certificate, Ledger
 from certcal.report.document import Claim, Column, assumptions_of, frames_of, probability_of
 from certcal.smoothing import Counts
@@ -53,9 +54,10 @@ def test_the_number_of_a_claim_is_on_the_safe_side_in_its_sentence_and_in_a_cell
     said = Claim.of(claim, "The error", over="here")
     relation, text = said.value.rsplit(" ", 1)
     assert relation == {"upper": "at most", "lower": "at least"}[side]
-    assert is_safe(text, claim.value, side)
+    assert is_safe(text.removesuffix("%"), claim.value * (100 if text.endswith("%") else 1), side)
     assert said.sentence == f"The error is {relation} {text} here."
-    assert Column("error", "bound", side).text(claim) == text
+    assert number_text(claim.text, percent=text.endswith("%")) == text
+    assert Column("error", "bound", side).text(claim) == minus(claim.text)
     assert is_safe(Column("error", "bound", side).text(claim.value), claim.value, side)
 
 
@@ -128,7 +130,7 @@ def test_bounds_say_their_side_and_their_bins_wherever_they_stand():
     z = np.linspace(0, 1, 50)
     found = certcal.bound({"confidence": z, "correct": z > 0.4}, bins=7)
     said = " ".join(found.report().to_text().split())
-    assert f"Binned calibration error of the population is at most {found['binned'].text} with 7 bins." in said
+    assert f"Binned calibration error of the population is at most {claim_text(found['binned'])} with 7 bins." in said
     rows = certcal.compare(found, found).report().sections[0].blocks[0].rows
     signs = {"upper": "≤", "lower": "≥"}
     assert [row[2] for row in rows] == [f"{signs[each.side]} {each.text}" for each in found.bounds.values()]
@@ -223,7 +225,7 @@ def test_an_attack_that_changes_labels_does_not_say_that_it_keeps_them():
 def test_what_an_attack_reached_is_rounded_down():
     found = attack_result()
     reached = next(each for each in found.report().sections[0].blocks[0].numbers if each.name == "AdaECE after")
-    assert is_safe(reached.text, found.strongest["equal_mass_ece"].value, "lower")
+    assert is_safe(reached.text.removesuffix("%"), 100 * found.strongest["equal_mass_ece"].value, "lower")
     assert reached.remarks[0] == "at least"
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal import Predictions, apply_map, recalibrate
-from certcal._base.rounding import round_outward
+from certcal._base.rounding import claim_text, number_text, round_outward
 from certcal.calibrators import CertifiedIsotonic, CertifiedSamples
 from certcal.calibrators._isotonic import MonotoneCurve
 from certcal.report.charts import Bars, Line, Points
@@ -36,13 +36,13 @@ def worst(at, metric):
 def test_the_headline_is_the_claim_after_the_map_at_the_largest_radius_and_the_verdict(found):
     claim, said = view(found).headline
     last = found.chosen.at[-1]
-    assert claim.value == f"at most {worst(last, 'calibration_error')}"
+    assert claim.value == f"at most {number_text(worst(last, 'calibration_error'), percent=True)}"
     assert claim.sentence.endswith(f"within radius 0.5 on {last.summary.n_certified} certified held-out samples.")
     assert said == Text(verdict(found))
     run = recalibrate(run_samples(), tradeoff=1)
     assert view(run).headline[0].kind == "Certificate"
     claimed = run.chosen.at[-1].claim.text
-    assert view(run).headline[0].value == f"at most {claimed}"
+    assert view(run).headline[0].value == f"at most {claim_text(run.chosen.at[-1].claim)}"
     # What is called the ECE elsewhere on the page is that number; the worst case of held certificates has another name.
     (table,), (_, maps) = section(view(run), "Before and after"), section(view(run), "All maps")
     rows = {row[0]: row[-1] for row in table.texts() if not isinstance(row, Heading)}
@@ -111,7 +111,7 @@ def test_diagrams_of_the_worst_case_add_up_to_it_at_each_radius(found):
 def test_bounds_on_the_population_have_their_terms_before_and_after(found):
     claim, gain, figures, *_ = section(view(found), "Population")
     assert isinstance(claim, Claim)
-    assert claim.value == f"at most {found.chosen.at[-1].summary.population.text}"
+    assert claim.value == f"at most {claim_text(found.chosen.at[-1].summary.population)}"
     assert gain.value == f"at least {minus(found.chosen.at[-1].gain.text)}"
     terms = figures.charts[0].numbers
     assert isinstance(terms, Table)

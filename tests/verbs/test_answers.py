@@ -283,7 +283,7 @@ def test_scores_of_exactly_0_that_are_wrong_are_named_without_a_range():
     votes = rng.binomial(20, chance) / 20
     found = certcal.measure((rng.random(3_000) < chance).astype(int), votes)
     assert found.answer[1].text.startswith("2.1% happen where 0% is predicted. Above ")
-    assert "\n0.0%* " in str(found)
+    assert "\nexactly 0%* " in str(found)
     assert "log loss ∞" in " ".join(str(found).split())
     assert "– ∞" not in str(found).partition("Without them")[0]
 

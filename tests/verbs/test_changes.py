@@ -72,7 +72,7 @@ def test_without_a_key_rows_are_paired_by_order_where_what_was_true_agrees():
     assert found.pairing.why == "rows are paired by their order, since what was true agrees in every row"
     assert numbers(found) == numbers(certcal.compare(OLD, NEW, metrics=SOME))
     apart = certcal.compare(old, without(shuffled(NEW, RNG), "id"), metrics=SOME)
-    assert (apart.pairing.by, apart.pairing.why) == (None, "rows are not paired: the tables share no key")
+    assert (apart.pairing.by, apart.pairing.why) == (None, "rows are not paired: no column is called id or sample")
     assert certcal.compare(old, new, metrics="ece", pair="none").pairing.by is None
     few = {"score": [0.5, 0.4], "outcome": [1, 0]}
     assert certcal.compare(few, few, metrics="ece").pairing.by is None  # they may agree by chance
@@ -344,3 +344,23 @@ def test_two_scores_of_one_table_are_compared_row_by_row(tmp_path, monkeypatch, 
     for scores, text in (("v1", "1 column cannot be compared"), ("v1,v1", "it is twice the same column")):
         assert run(cli, [*asked, "--score", scores]) == 2
         assert text in capsys.readouterr().err
+
+
+def test_a_column_that_is_unique_in_both_tables_is_offered_as_their_key(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    order = np.random.default_rng(5).permutation(N)
+    old, new = ({"score": side["score"], "outcome": Y, "customer": np.arange(N) + 1000} for side in (OLD, NEW))
+    new = {name: values[order] for name, values in new.items()}
+    found = certcal.compare(old, new, metrics="ece")
+    assert (found.paired, found.pairing.suggested) == (False, "customer")
+    assert found.answer[-1].command == "certcal.compare(old, new, key='customer')"
+    assert certcal.compare(old, new, key="customer", metrics="ece").paired
+    for name, table in (("old.parquet", old), ("new.parquet", new)):
+        pq.write_table(pa.table(table), tmp_path / name)
+    asked = certcal.compare(tmp_path / "old.parquet", tmp_path / "new.parquet", metrics="ece").answer[-1].command
+    assert asked.startswith("certcal compare ")
+    assert asked.endswith(" --key customer")
+    apart = certcal.compare(old, {**new, "customer": np.arange(N) + 9 * N + 1000}, metrics="ece")
+    assert (apart.pairing.suggested, "key" in apart.answer[-1].command) == (None, False)

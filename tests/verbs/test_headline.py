@@ -68,9 +68,13 @@ def in_text(text: str) -> tuple[set[str], set[int]]:
     form = r"(\S+ )?(?:\bECE|calibration error)((?:[^.;≤]|\.\d)*?) at most (\d\.\d{4}|\d+\.\d\d%)"
     named = re.findall(form, flat, re.IGNORECASE)
     kept = {text for before, after, text in named if not any(word in f"{before}{after}".lower() for word in OTHERS)}
-    values = {f"{Decimal(text[:-1]) / 100:.4f}" if text.endswith("%") else text for text in kept}
+    values = {as_decimals(text) for text in kept}
     counted = re.findall(r"(\d[\d,]*)(?: of [\d,]+ samples)? certified\b", flat)
     return values, {int(each.replace(",", "")) for each in counted}
+
+
+def as_decimals(text: str) -> str:
+    return f"{Decimal(text[:-1]) / 100:.4f}" if text.endswith("%") else text
 
 
 def walked(value: Any, inside: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -128,8 +132,8 @@ def in_blocks(made: Certification) -> tuple[set[str], set[int]]:
     values, n = set[str](), set[int]()
     for block in (each for section in (*report.sections, *report.appendix) for each in section.blocks):
         if isinstance(block, KeyNumbers):
-            values |= {each.text for each in block.numbers if each.name == "calibration error"}
-            assert one.summary.accuracy.text in [each.text for each in block.numbers]
+            values |= {as_decimals(each.text) for each in block.numbers if each.name == "calibration error"}
+            assert one.summary.accuracy.text in [as_decimals(each.text) for each in block.numbers]
         if isinstance(block, Table):
             heads = [column.head for column in block.columns]
             for row in (dict(zip(heads, row, strict=True)) for row in block.texts() if not isinstance(row, Heading)):

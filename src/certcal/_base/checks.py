@@ -86,7 +86,8 @@ class InputError(ValueError):
     more
         What follows the remedy, such as the columns that there are.
     add
-        Arguments that would help, with their values. The command line prints the command to copy.
+        Arguments that would help, with their values; a list repeats its option. The command line prints the command to
+        copy.
 
     Examples
     --------
@@ -143,7 +144,12 @@ class InputError(ValueError):
             return f"; add {', '.join(f'{name}={value!r}' for name, value in self.add.items())}"
         if not self.add.keys() <= options.keys():
             return ""
-        words = [word for name, value in self.add.items() for word in (options[name], value) if word is not True]
+        each = [
+            (options[name], one)
+            for name, value in self.add.items()
+            for one in (cast("list[Any]", value) if isinstance(value, list) else [value])
+        ]
+        words = [word for pair in each for word in pair if word is not True]
         return f"; run: {command} {shlex.join(map(str, words))}"
 
 

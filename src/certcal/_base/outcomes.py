@@ -17,6 +17,11 @@ _TRUE = frozenset({"1", "true", "t", "yes", "y", "correct", "right"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", "incorrect", "wrong"})
 # Numbers as programs write them, numpy.savetxt among them. Without a point it may be a name: "007", "1e5".
 WRITTEN = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+# What is a 1 or a 0 in usage only: offered, and never taken without a word.
+_EVENTS = frozenset({"bad", "default", "defaulted", "event", "positive", "churn", "churned", "fraud", "ja", "oui"})
+_NO_EVENTS = frozenset(
+    {"good", "paid", "non-default", "no default", "performing", "non-event", "no event", "negative", "nein", "non"}
+)
 _SHOWN, _LONGEST, _COMPARED = 5, 80, 1000
 
 
@@ -115,6 +120,29 @@ class TwoOutcomes:
         if len(self._seen.keys() | {self._name}) > 2:
             return [None if name.casefold() != self._name else 1 for name in names]
         return [int(name.casefold() == self._name) for name in names]
+
+    def offer(self, values: Sequence[Any], counts: Sequence[int] = ()) -> dict[str, str]:
+        """Arguments that would read such values: which of them counts as 1 by its name, or of two by being rarer.
+
+        Examples
+        --------
+        >>> TwoOutcomes().offer(["good", "bad", "pending"]), TwoOutcomes().offer(["a", "b"], [7, 2])
+        ({'positive': 'bad', 'negative': 'good'}, {'positive': 'b'})
+        """
+        names = [class_name(value) for value in values[:_COMPARED]]
+        zeros = [name for name in names if outcome(name) == 0 or name.casefold() in _NO_EVENTS]
+        if self._name is None:
+            ones = [name for name in names if outcome(name) == 1 or name.casefold() in _EVENTS]
+        else:
+            ones = [name for name in names if name.casefold() == self._name]
+        if len(names) == 2 and self._name is None:
+            said = [name for name in ones if not name.isdecimal()]  # 1 and 2 say nothing
+            rare = [name for _, name in sorted(zip(counts, names, strict=False))][:1]
+            one = said if len(said) == 1 else rare
+            return {"positive": one[0]} if one else {}
+        if len(ones) != 1 or not zeros or any("," in name for name in zeros):
+            return {}
+        return {"positive": ones[0], "negative": ",".join(zeros)}
 
     def refusal(self, values: Sequence[Any]) -> tuple[str, str, tuple[str, ...]]:
         """What is wrong with such values, what to do, and which role is to be named."""

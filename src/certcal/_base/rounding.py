@@ -13,7 +13,9 @@ SIDES = ("upper", "lower")
 # A p-value below the least number is not 0.
 LEAST_P = 2.0**-1022
 # Numbers that people say in percent.
-_SHARES = re.compile(r"(?!.*difference)(.*_)?(m?ce|\w*ece|error|accuracy|rate|confidence|mean_score)(_.*)?")
+_SHARES = re.compile(
+    r"(?!.*(difference|gain|brier))(.*_)?(m?ce|\w*ece|error|accuracy|rate|confidence|mean_score)(_.*)?"
+)
 
 
 def round_outward(value: float, side: str, digits: int = 4) -> str:

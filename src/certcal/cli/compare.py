@@ -17,7 +17,7 @@ from certcal.cli.rehearsal import refuse_unanswerable
 from certcal.data.schema import OPTIONS
 from certcal.result import Result
 from certcal.verbs.changes import compare_tables
-from certcal.verbs.compare import are_tables, compare_runs
+from certcal.verbs.compare import are_tables, compare_runs, refuse_lone_table
 from certcal.verbs.compare import compare as verb
 
 _COMPARING, _TABLES = "Runs and logs", "Tables of predictions"
@@ -100,6 +100,8 @@ def compare(sources: tuple[str, ...], output: Output, **options: Any) -> None:
     if len(sources) == 1 and isinstance(options["score"], str):
         options["score"] = options["score"].split(",")
     of_tables = families is None and (are_tables(sources) or (len(sources) == 1 and options["score"] is not None))
+    if families is None and not of_tables:
+        refuse_lone_table(sources)
     _refuse_stray(of_tables)
     chosen = {name: options[name] for name in (_OF_TABLES if of_tables else _OF_RUNS)}
     if of_tables:

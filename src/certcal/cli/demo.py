@@ -140,7 +140,7 @@ def _print_headline(result: Result | None, output: Output) -> None:
 
 def _print_attack_beside_certificate(attacked: Attack | None, certified: Certification) -> None:
     import certcal
-    from certcal._base.rounding import round_outward
+    from certcal._base.rounding import claim_text, share_text
 
     one, found = certified.at(), None if attacked is None else attacked.rows[0].attacked
     if found is None or one.certificates is None or not one.certificates.certified.any():
@@ -149,7 +149,7 @@ def _print_attack_beside_certificate(attacked: Attack | None, certified: Certifi
     reached = certcal.measure(after, metrics="ece", bootstrap=0)["ece"].value
     said = (
         f"On the samples that are certified at radius {one.radius_text} the attack reached an ECE of "
-        f"{round_outward(reached, 'lower', 4)}; by the certificate, no attack exceeds {one.headline.text}."
+        f"{share_text(reached, 'lower')}; by the certificate, no attack exceeds {claim_text(one.headline)}."
     )
     click.echo("\n".join(wrap(said, min(80, get_terminal_size().columns))) + "\n")
 

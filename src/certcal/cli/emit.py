@@ -275,7 +275,7 @@ def output_options(
     decorators: list[Callable[[Any], Any]] = []
     if detail:
         decorators.append(explain_option)
-        decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
+        decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Print no diagrams here; pages have them."))
     if PAGE[0] in endings:
         if judged:
             decorators += [

@@ -163,7 +163,9 @@ def usage_sentence(error: click.UsageError) -> str:
     if isinstance(error, click.MissingParameter) and error.param is not None:
         name = parameter_name(error.param)
         metavar = error.param.metavar if isinstance(error.param, click.Option) else None
-        return f"{name}{f' {metavar}' if metavar else ''} is missing"
+        choices = getattr(error.param.type, "choices", ())
+        one = f"; give one of {', '.join(choices)}" if choices else ""
+        return f"{name}{f' {metavar}' if metavar else ''} is missing{one}"
     if isinstance(error, click.BadParameter) and error.param is not None:
         return f"{parameter_name(error.param)}: {error.message}"
     if isinstance(error, click.BadOptionUsage):

@@ -315,6 +315,7 @@ _ROLE_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "encoding": {"metavar": "NAME"},
     "missing": {"type": NamedChoice(["drop"])},
     "skip": {"metavar": "N", "type": click.IntRange(0)},
+    "sheet": {"metavar": "NAME"},
 }
 
 

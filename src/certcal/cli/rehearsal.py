@@ -10,11 +10,10 @@ from typing import Any
 
 from certcal._base.checks import InputError
 from certcal._base.signature import defaults_of
+from certcal.data.schema import OPTIONS
 from certcal.result import Result
 from certcal.verdict import Requirement, plain
 
-# What is about the table at hand and not about what is asked.
-_OF_THE_TABLE = ("decimal", "percent", "missing", "memory")
 _ROWS = 60
 
 
@@ -41,7 +40,7 @@ def refuse_unanswerable(
     metrics = options.get("metrics") or ()
     if not require or any(map(callable, metrics)):  # functions of one's own are not for made-up rows
         return
-    names = defaults_of(verb).keys() - set(_OF_THE_TABLE)
+    names = defaults_of(verb).keys() - {*OPTIONS, "memory"}  # what is about the table at hand
     given = {name: options[name] for name in names if name in options}
     by = options.get("by") or ()
     if by:

@@ -1,25 +1,25 @@
-"""Excel workbooks (.xlsx): the first sheet of several columns as a table."""
+"""Excel workbooks (.xlsx): a sheet as a table, as named or the first of several columns."""
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from certcal._base.checks import InputError
-from certcal._base.text import counted
+from certcal._base.text import counted, did_you_mean
 from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_count, check_memory, damaged
 from certcal.data.reading import Reading, header_row
 from certcal.data.text import MISSING, json_column, json_kind
 
-_FIRST_ROWS = 1000
+_FIRST_ROWS, _SHOWN = 1000, 10
 
 
 class ExcelTable(OpenTable):
-    """The first sheet of a workbook with two columns or more; what formulas gave when it was saved counts."""
+    """A sheet of a workbook, by its name or the first of two columns or more; what formulas gave when saved counts."""
 
     def __init__(self, file: Path, path: Path, how: Reading) -> None:
         self.file, self.path, self.how = file, path, how
@@ -27,12 +27,20 @@ class ExcelTable(OpenTable):
             raise InputError("it is for text files", argument="encoding", remedy="leave it out")
         self.rows = None
         with self._workbook() as book:
-            sheets = [sheet.title for sheet in book.worksheets]
-            self._sheet = next((place for place, sheet in enumerate(book.worksheets) if _is_table(sheet)), 0)
+            self.sheets = tuple(sheet.title for sheet in book.worksheets)
+            named = how.sheet is not None
+            if named and how.sheet not in self.sheets:
+                near = did_you_mean(how.sheet, self.sheets, f"the sheets are {names_of(self.sheets)}")
+                raise InputError(f"there is no sheet {how.sheet!r} in {path}", argument="sheet", remedy=near)
+            tables = (self.sheets.index(how.sheet),) if named else ()
+            tables = tables or (place for place, sheet in enumerate(book.worksheets) if _is_table(sheet))
+            self._sheet = next(iter(tables), 0)
         first = [row for _, row in zip(range(_FIRST_ROWS), self._cells(), strict=False)]
         filled = [place for place, row in enumerate(first) if any(cell is not None for cell in row)]
         if not filled:
-            raise InputError(f"{path}: its first sheet is empty; it needs column names and at least one row")
+            raise InputError(
+                f"{path}: its sheet {self.sheets[self._sheet]!r} is empty; it needs column names and at least one row"
+            )
         texts = [["" if cell is None else str(cell) for cell in _without_end(first[place])] for place in filled]
         self._above = filled[header_row(texts)] if how.skip is None else how.skip
         names = ["" if cell is None else str(cell).strip() for cell in first[self._above : self._above + 1][0]]
@@ -44,8 +52,9 @@ class ExcelTable(OpenTable):
                     kinds[place] = json_kind(cell)
         self._places = {name: place for place, name in reversed(list(enumerate(names))) if name}
         self.columns = tuple(TableColumn(name, kind) for name, kind in zip(names, kinds, strict=True) if name)
-        order = f"number {self._sheet + 1}" if self._sheet else "the first"
-        said = [f"sheet {sheets[self._sheet]!r}, {order} of {len(sheets)}"] if len(sheets) > 1 else []
+        several = len(self.sheets) > 1
+        self.sheet = self.sheets[self._sheet]
+        said = [f"sheet {self.sheet!r} of {names_of(self.sheets)}" + (" (choose with sheet)" * (not named))] * several
         said += [f"{counted(self._above, 'line')} above the column names skipped"] if self._above else []
         self.notes = tuple(said)
         self.decimal = ","
@@ -101,6 +110,12 @@ class ExcelTable(OpenTable):
             raise InputError(damaged(self.path, "Excel file", error)) from error
         finally:
             book.close()
+
+
+def names_of(sheets: Sequence[str]) -> str:
+    """Names of sheets, the first of them where there are many."""
+    more = f" and {len(sheets) - _SHOWN} more" if len(sheets) > _SHOWN else ""
+    return f"{', '.join(map(repr, sheets[:_SHOWN]))}{more}"
 
 
 def _is_table(sheet: Any) -> bool:

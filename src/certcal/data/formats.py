@@ -23,6 +23,7 @@ from certcal._base.files import nearest, path_of
 from certcal._base.memory import is_out_of_memory
 
 if TYPE_CHECKING:
+    from certcal.data.decimals import Marks
     from certcal.data.reading import Reading
 
 # Rows and numbers per piece when a table is read in pieces: large enough to be fast, small enough for any machine.
@@ -81,6 +82,7 @@ class OpenTable(ABC):
     metadata: Mapping[str, str] = MappingProxyType({})  # what the writer has said about the whole, if the format can
     memory: int | None = None  # bytes that one piece may take; None for all that this machine has
     decimal: str | None = None  # "," where a comma between digits can be nothing else
+    marks: Mapping[str, Marks] = MappingProxyType({})  # what the first numbers of a column say of its decimal mark
     notes: tuple[str, ...] = ()  # what was recognised when it was opened
     encode_text: bool = False  # whether text may come as dictionaries, in which a value that returns takes no room
 
@@ -137,9 +139,10 @@ class OpenTable(ABC):
 
     def read_as(self, how: Reading) -> OpenTable:
         """The same table, read as asked; only text files and spreadsheets can be read in several ways."""
-        for name in ("encoding", "skip"):
+        kinds = {"encoding": "text files", "skip": "text files and Excel", "sheet": "Excel files"}
+        for name, kind in kinds.items():
             if getattr(how, name) is not None:
-                reason = "it is for text files" + (" and Excel" if name == "skip" else "")
+                reason = f"it is for {kind}"
                 raise InputError(f"{reason}, and {self.path} is none", argument=name, remedy="leave it out")
         return self
 

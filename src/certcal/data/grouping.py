@@ -77,7 +77,7 @@ class GroupingColumns(PlainValues, keys="by columns cuts? left_out? time"):
     by: str
     columns: tuple[str, ...]
     cuts: tuple[str, ...] = ()
-    """Such as "age cut at its quintiles: 18–29, 30–41, …"."""
+    """Such as "'age' is cut at its quintiles: 18–29, 30–41, …"."""
     time: bool = False
     """Whether its groups are periods, one after the other."""
     left_out: tuple[str, ...] = ()
@@ -183,6 +183,10 @@ class _ColumnRead:
             values, positions = cells.distinct()
         except pa.ArrowNotImplementedError:
             cells.refuse(None, f"holds values of type {kind}", "name a column of numbers or text")
+        if (reader := cells.reader) is not None and not self.typed:
+            values = [
+                reader.written_plainly(self.name, each.strip()) if isinstance(each, str) else each for each in values
+            ]
         table = [self._number_or_word(value) for value in values]
         if len(self.words) > MAX_GROUPS:
             raise InputError(f"column {self.name!r} has more than {MAX_GROUPS} distinct values; choose another column")
@@ -220,7 +224,7 @@ class _ColumnRead:
             starts, names, said = self._periods()
         elif starts.size > _MOST_VALUES:
             starts, names = _quantiles(starts, self.counts)
-            said = f"{self.name} cut at its quintiles: {', '.join(names)}"
+            said = f"{self.name!r} is cut at its quintiles: {', '.join(names)}"
         known = list(self.words)
         order = natural_order(known)
         places = len(names) + np.argsort(np.array(order, np.int64)) if order else np.empty(0, np.int64)
@@ -239,7 +243,7 @@ class _ColumnRead:
         )
         names = list(dict.fromkeys(told))
         firsts = self.values[[told.index(name) for name in names]]
-        return firsts, names, f"{self.name} cut into {unit}: {names[0]} to {names[-1]}"
+        return firsts, names, f"{self.name!r} is cut into {unit}: {names[0]} to {names[-1]}"
 
 
 _EPOCH = date(1970, 1, 1)
@@ -290,7 +294,17 @@ class Groupings:
         kinds = {column.name: column.kind for column in table}
 
         def column(name: str) -> str:
+            parts = [part.strip() for part in name.split(",")]
+            if name not in kinds and len(parts) > 1 and kinds.keys() >= set(parts):
+                reason = f"there is no column {name!r}, and {' and '.join(map(repr, parts))} are {len(parts)}"
+                remedy = f"cross them as {'*'.join(parts)!r}, or give each"
+                raise InputError(reason, argument="by", remedy=remedy, add={"by": parts})
             return Resolver(table, {"by": name}).column("by")
+
+        def crossing(by: str) -> tuple[str, tuple[str, ...]]:
+            factors = [by] if by in kinds or "*" not in by else [column(part.strip()) for part in by.split("*")]
+            names = tuple(dict.fromkeys(factors))
+            return by if len(names) == len(factors) else "*".join(names), names
 
         self.known = None if rules is None else {each.name: each for rule in rules for each in rule.columns}
         if rules is not None:
@@ -300,10 +314,7 @@ class Groupings:
                 raise InputError(f"the map needs the column {lost!r}, which names groups{listing}")
             self.crossed = {rule.by: tuple(each.name for each in rule.columns) for rule in rules}
         else:
-            self.crossed = {
-                by: (by,) if by in kinds or "*" not in by else tuple(dict.fromkeys(map(column, _factors(by))))
-                for by in dict.fromkeys(asked)
-            }
+            self.crossed = dict(map(crossing, asked))
         self.asked = tuple(self.crossed)
         self.columns = tuple(dict.fromkeys(column(name) for names in self.crossed.values() for name in names))
         self._read = {name: _ColumnRead(name, kinds[name] != "unknown") for name in self.columns}
@@ -414,7 +425,3 @@ class Groupings:
             )
             for by, names in self.crossed.items()
         )
-
-
-def _factors(by: str) -> list[str]:
-    return [part.strip() for part in by.split("*")]

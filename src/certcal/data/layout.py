@@ -54,6 +54,7 @@ class Overrides(TypedDict, total=False):
     encoding: str | None
     missing: str | None
     skip: int | None
+    sheet: str | None
 
 
 def resolve_columns(
@@ -75,7 +76,8 @@ def resolve_columns(
         label; probabilities or logits with label; weight. ``probabilities`` and ``logits`` may be one column of lists,
         several names (a sequence, or separated by commas, in class order), a pattern such as ``"p_*"`` or a prefix.
         ``positive`` is not a column but the outcome that counts as 1, ``negative`` those that count as 0. ``decimal``,
-        ``percent``, ``encoding``, ``missing`` and ``skip`` say how the table is read; see :func:`certcal.measure`.
+        ``percent``, ``encoding``, ``missing``, ``skip`` and ``sheet`` say how the table is read; see
+        :func:`certcal.measure`.
     labels
         Whether a column must say what was true. Where it is optional and there is none, the scores alone are found.
 

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
@@ -23,7 +23,7 @@ from certcal.data.formats import OpenTable, check_memory, open_table, physical_m
 from certcal.data.grouping import GroupingColumns, Groupings, GroupRule, PredictionGroup
 from certcal.data.layout import Labels, Overrides, resolve_columns
 from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces
-from certcal.data.reading import CellReader, Reading
+from certcal.data.reading import TOTALS, CellReader, Reading
 from certcal.data.schema import ROLES, Layout, are_data
 from certcal.predictions import Predictions
 
@@ -219,14 +219,15 @@ class PredictionStream:
     ) -> None:
         how = Reading.of(overrides)
         self.table: OpenTable = open_table(path, how)
-        self.reader = CellReader(how, self.table.decimal, notes=list(self.table.notes))
+        self.reader = CellReader(how, self.table.decimal, notes=list(self.table.notes), marks=self.table.marks)
         self.table.memory = memory
         self.table.encode_text = True
         with in_file(self.table.path):
             try:
                 self.layout = resolve_columns(self.table.columns, overrides, labels=labels)
             except InputError as error:
-                raise self._with_suggestion(error, overrides or {}) from None
+                suggested = self._with_suggestion(error, overrides or {}, labels)
+                raise self._with_sheet(suggested, overrides or {}, labels) from None
             if real and self.layout.kind != "score":
                 raise InputError("real scores are one column, and another says what happened", remedy=_NAME_BOTH)
             self.groupings = Groupings((by,) if isinstance(by, str) else tuple(by), self.table.columns, rules)
@@ -340,10 +341,42 @@ class PredictionStream:
             columns = [
                 f"--{role}={self.layout.roles[role]}" for role in ("score", "outcome") if role in self.layout.roles
             ]
+            asked = {name: value for name, value in asdict(self.reader.how).items() if value is not None}
+            columns += [f"--{name}={value}" for name, value in asked.items() if name != "percent"]
             words = ["certcal", "recalibrate", "fit", str(self.table.path), *columns, "--real-scores", "-o", "map.json"]
             raise InputError(str(error).replace(_NOT_PROBABILITIES, shlex.join(words))) from None
 
-    def _with_suggestion(self, error: InputError, given: Mapping[str, Any]) -> InputError:
+    def _with_sheet(self, error: InputError, given: Mapping[str, Any], labels: Labels) -> InputError:
+        """The error with the sheet that holds predictions, if one other does, or else with the names of all."""
+        sheets, sheet = getattr(self.table, "sheets", ()), getattr(self.table, "sheet", "")
+        if len(sheets) < 2 or given.get("sheet") is not None:
+            return error
+        fitting = dict[str, dict[str, Any]]()
+        for name in [each for each in sheets if each != sheet][:_MOST_SHEETS]:
+            own = {**given, "sheet": name}
+            other: Any = self.table.read_as(Reading.of(own))
+            try:
+                PredictionStream(other, own, labels=labels)
+                fitting[name] = {}
+            except InputError as refused:
+                if refused.add:
+                    fitting[name] = refused.add
+        if len(fitting) == 1:
+            ((name, add),) = fitting.items()
+            reason = f"sheet {sheet!r} is no table of predictions ({error.reason.removeprefix(f'{self.table.path}: ')})"
+            return InputError(reason, remedy=f"sheet {name!r} looks like one", add={**add, "sheet": name})
+        said = f"; this is sheet {sheet!r} of {', '.join(map(repr, sheets[:_MOST_SHEETS]))}"
+        roles = (*error.roles, "sheet")
+        return InputError(
+            error.reason,
+            argument=error.argument,
+            remedy=error.remedy,
+            roles=roles,
+            more=error.more + said,
+            add=error.add,
+        )
+
+    def _with_suggestion(self, error: InputError, given: Mapping[str, Any], labels: Labels) -> InputError:
         """The error with the arguments that would help, where one column can be the score and one the outcome."""
         if (
             not error.roles
@@ -351,15 +384,60 @@ class PredictionStream:
             or given.keys() & {"confidence", "correct", "prediction", "probabilities", "logits"}
         ):
             return error
+        scores, percents, outcomes, sum_to_one = self._candidates()
+        if len(scores) > 1 and sum_to_one:
+            return self._with_classes(error, scores, given)
+        if len(outcomes) > 1:  # a group has two values, too
+            outcomes = {name: ends for name, ends in outcomes.items() if {outcome(each) for each in ends} == {0, 1}}
+        if error.more and len(self.table.names) > _MOST_LISTED:
+            fitting = {*scores, *outcomes}
+            table = sorted(self.table.columns, key=lambda each: each.name not in fitting)
+            try:
+                resolve_columns(table, given, labels=labels)
+            except InputError as again:
+                error = again
+        inside = "lies in [0, 1]" if scores else "lies between 0 and 100"
+        scores = scores or percents
+        add, more = dict[str, Any](), ""
+        if len(scores) == len(outcomes) == 1:
+            ((name, ends),) = outcomes.items()
+            known = sorted(str(outcome(each)) for each in ends) == ["0", "1"]
+            add = {"score": scores[0], "outcome": name}
+            add |= {} if known else TwoOutcomes().offer(ends, (1, 2))
+            other = next(each for each in ends if each != add.get("positive"))
+            more = f"; {scores[0]!r} {inside} and {name!r} has two values"
+            more += "" if "positive" not in add or "positive" in given else f" (if {other!r} counts as 1, write that)"
+            add = {role: value for role, value in add.items() if role not in given}
+        elif scores and outcomes:
+            chosen = [
+                f"{' or '.join(map(repr, names[:_MOST_LISTED]))} {what}"
+                for names, what in ((scores, "as the score"), ([*outcomes], "as the outcome"))
+            ]
+            more = f"; by their values, {' and '.join(chosen)} would fit"
+        return InputError(
+            error.reason,
+            argument=error.argument,
+            remedy=error.remedy,
+            roles=error.roles,
+            more=error.more + more,
+            add=add,
+        )
+
+    def _candidates(self) -> tuple[list[str], list[str], dict[str, list[str]], bool]:
+        """Columns in [0, 1], of percentages, and of two values, the rarer first; and whether scores sum to 1.
+
+        As far as the first rows show.
+        """
         from certcal.data.values import ColumnValues
 
-        scores, outcomes, total = list[str](), dict[str, list[str]](), 0.0
+        scores, percents, outcomes, total = list[str](), list[str](), dict[str, list[str]](), 0.0
         names = [each.name for each in self.table.columns if each.kind not in ("list", "other", "index")]
         names = [name for name in names[:_MOST_TRIED] if self.table.names.count(name) == 1]
         first: list[Any] = [rows for rows, _ in zip(self.table.chunks(names, 10_000), range(1), strict=False)]
         for rows, name in product(first, names):
             array = rows.column(name).drop_null()
-            cells = ColumnValues(array, name, 0, CellReader(decimal=self.table.decimal))
+            reader = CellReader(Reading(self.reader.how.decimal), self.table.decimal, marks=self.table.marks)
+            cells = ColumnValues(array, name, 0, reader)
             values, positions = cells.distinct()
             if len(values) == 2:
                 outcomes[name] = [str(values[place]).strip() for place in np.argsort(np.bincount(positions))]
@@ -369,27 +447,10 @@ class PredictionStream:
                 if found.size and found.min() >= 0 and found.max() <= 1:
                     scores.append(name)
                     total = total + found if found.size == rows.num_rows else np.inf
-        if len(scores) > 1 and np.all(np.abs(total - 1) < _SUMS_TO_ONE):
-            return self._with_classes(error, scores, given)
-        if len(outcomes) > 1:  # a group has two values, too
-            outcomes = {name: ends for name, ends in outcomes.items() if {outcome(each) for each in ends} == {0, 1}}
-        if len(scores) != 1 or len(outcomes) != 1:
-            return error
-        ((name, (rare, other)),) = outcomes.items()
-        add = {"score": scores[0], "outcome": name}
-        known = sorted(str(outcome(each)) for each in (rare, other)) == ["0", "1"]
-        add |= {} if known or "positive" in given else {"positive": rare}
-        more = f"; {scores[0]!r} lies in [0, 1] and {name!r} has two values"
-        more += "" if "positive" not in add else f" (if {other!r} counts as 1, write that)"
-        add = {role: value for role, value in add.items() if role not in given}
-        return InputError(
-            error.reason,
-            argument=error.argument,
-            remedy=error.remedy,
-            roles=error.roles,
-            more=error.more + more,
-            add=add,
-        )
+                elif found.size and found.min() >= 0 and 10 < found.max() <= 100:
+                    whole = bool(np.all(found == np.floor(found)))
+                    percents += [] if whole and not _PERCENT.search(name) else [name]
+        return scores, percents, outcomes, bool(np.all(np.abs(total - 1) < _SUMS_TO_ONE))
 
     def _with_classes(self, error: InputError, scores: Sequence[str], given: Mapping[str, Any]) -> InputError:
         """The error with the columns of class probabilities, which sum to 1 in every row, and that of the classes."""
@@ -416,7 +477,35 @@ class PredictionStream:
         def keep(batch: Batch) -> NDArray[np.bool_] | None:
             return reader.keep(batch, layout, two)
 
-        return pieces(self.table, layout, convert, width=self.width, size=size, groups=groups, reader=reader, keep=keep)
+        try:
+            yield from pieces(
+                self.table, layout, convert, width=self.width, size=size, groups=groups, reader=reader, keep=keep
+            )
+        except CellError as error:
+            raise self._with_totals(error) from None
+
+    def _with_totals(self, error: CellError) -> InputError:
+        """The error, with what to do about its row where another column of it says that it holds totals."""
+        said = "missing" in error.add or "totals" in str(error.remedy)
+        text = "" if error.row is None or said else self._totals_in(error.row - 1)
+        if text:
+            error.remedy = f"its row says {text!r} and looks like one of totals: delete it"
+            error.remedy += ", or leave it out" if error.add else ""
+            error.roles, error.more = (), ""
+            error.args = (error.said(None),)
+        return error
+
+    def _totals_in(self, row: int) -> str:
+        """The text of a row that names totals, among columns of text."""
+        names = [each.name for each in self.table.columns if each.kind in ("text", "unknown")]
+        names = [name for name in names[:_MOST_TRIED] if self.table.names.count(name) == 1]
+        with suppress(InputError):
+            for rows in self.table.chunks(names):
+                if row < rows.num_rows:
+                    texts = (str(column[row].as_py() or "").strip() for column in rows.columns)
+                    return next((text[:80] for text in texts if re.match(TOTALS, text, re.IGNORECASE)), "")
+                row -= rows.num_rows
+        return ""
 
 
 def _convert(batch: Batch, layout: Layout, classes: Codes, two: TwoOutcomes | None, reader: CellReader) -> Arrays:
@@ -484,7 +573,8 @@ def _make_predictions(arrays: Arrays, layout: Layout, row_of: Callable[[int], An
         raise InputError(text, roles=("logits",) if text.endswith(_NAME_LOGITS) else (), add=add) from None
 
 
-_MOST_TRIED = 200
+_MOST_TRIED, _MOST_LISTED, _MOST_SHEETS = 200, 20, 20
+_PERCENT = re.compile(r"%|pct|percent", re.IGNORECASE)
 # How near to 1 columns of probabilities sum in every row.
 _SUMS_TO_ONE = 0.01
 _DIVIDE = "if these are per cent, divide them by 100"

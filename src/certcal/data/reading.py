@@ -16,6 +16,7 @@ from certcal._base.checks import InputError
 from certcal._base.outcomes import TwoOutcomes
 from certcal._base.signature import Spec, check_setting
 from certcal._base.text import counted
+from certcal.data.decimals import NAMES, OTHER, Marks, common_mark, thousands_pattern
 from certcal.data.schema import READING, Layout
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _SPECS = {
     "encoding": Spec("", "text"),
     "missing": Spec("", "word", choices=("drop",)),
     "skip": Spec("", "whole", least=0, most=1000),
+    "sheet": Spec("", "text"),
 }
 
 
@@ -43,6 +45,7 @@ class Reading:
     encoding: str | None = None
     missing: str | None = None
     skip: int | None = None
+    sheet: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Reading:
@@ -61,7 +64,7 @@ class Reading:
 
 
 # How the last row of a spreadsheet may begin.
-_TOTALS = r"(grand |sub)?(total|sum|summe|gesamt|insgesamt|somme|suma|totaal)"
+TOTALS = r"(grand |sub)?(total|sum|summe|gesamt|insgesamt|somme|suma|totaal)"
 
 
 @dataclass(eq=False)
@@ -72,6 +75,8 @@ class CellReader:
     decimal: str | None = None  # "," where a comma between digits cannot be anything else
     lenient: bool = True  # whether rows may be left out, which some readers cannot do
     notes: list[str] = field(default_factory=list[str])
+    marks: Mapping[str, Marks] = field(default_factory=dict[str, Marks])  # what the first rows say
+    _marks: dict[str, Marks] = field(default_factory=dict[str, Marks])
     _signed: dict[str, bool] = field(default_factory=dict[str, bool])
     _left_out: dict[str, int] = field(default_factory=dict[str, int])
     _gone: list[NDArray[np.int64]] = field(default_factory=list[NDArray[np.int64]])
@@ -81,7 +86,7 @@ class CellReader:
         self._left_out, self._gone = {}, []
 
     def numbers(self, cells: ColumnValues) -> NDArray[np.float64]:
-        """Texts as numbers: with percent signs, and with commas where these are decimal."""
+        """Texts as numbers: with percent signs, decimal commas, and marks between thousands."""
         from certcal.data.arrow import compute, pa, to_numpy
 
         texts = compute.utf8_trim_whitespace(cells.array)
@@ -92,19 +97,12 @@ class CellReader:
                 "a percent sign, which others lack" if signs[np.argmax(other)] else "no percent sign, as others have"
             )
             text = cells.text(other)
-            totals = re.match(_TOTALS, text.strip(), re.IGNORECASE)
+            totals = re.match(TOTALS, text.strip(), re.IGNORECASE)
             remedy = self.remedy(text)[0] if totals else "write all numbers in one way"
             cells.refuse(other, f"is {text!r}, with {there}", remedy)
         self._signed[cells.column] = bool(signs.any())
         plain = compute.replace_substring_regex(texts, r"\s*%$", "")
-        commas = to_numpy(compute.match_substring(plain, ","))
-        points = to_numpy(compute.match_substring(plain, "."))
-        decimal = self.how.decimal or (None if points.any() else self.decimal)
-        if decimal == "," and commas.any() and not (points & commas).any():
-            plain = compute.replace_substring(plain, ",", ".")
-            self._say(f"{cells.column!r} has decimal commas")
-        elif decimal == "," and self.how.decimal and points.any():
-            cells.refuse(points, f"is {cells.text(points)!r}, with a point", "leave {decimal} out", ("decimal",))
+        plain = self._with_decimal_points(cells, plain, self.how.decimal or self._decimal_mark(cells, texts))
         try:
             found: NDArray[Any] = to_numpy(plain.cast(pa.float64()))
         except pa.ArrowInvalid:
@@ -114,19 +112,92 @@ class CellReader:
             return found / 100
         return found
 
+    def _with_decimal_points(self, cells: ColumnValues, plain: Any, decimal: str | None) -> Any:
+        """Texts without marks between thousands, and with points for decimal commas."""
+        from certcal.data.arrow import compute, to_numpy
+
+        if decimal is None:
+            return plain
+        grouped = compute.match_substring_regex(plain, thousands_pattern(decimal))
+        if to_numpy(grouped).any():
+            plain = compute.if_else(grouped, compute.replace_substring(plain, OTHER[decimal], ""), plain)
+            self._say(f"{cells.column!r} has {NAMES[OTHER[decimal]]}s between thousands")
+        if decimal == "." or not to_numpy(compute.match_substring_regex(plain, "[.,]")).any():
+            return plain
+        points = to_numpy(compute.match_substring(plain, "."))
+        if points.any() and self.how.decimal:
+            cells.refuse(points, f"is {cells.text(points)!r}, with a point", "leave {decimal} out", ("decimal",))
+        if points.any():
+            reason = f"is {cells.text(points)!r}, with a point, where others have decimal commas"
+            cells.refuse(points, reason, "write all numbers in one way")
+        self._say(f"{cells.column!r} has decimal commas")
+        return compute.replace_substring(plain, ",", ".")
+
+    def _decimal_mark(self, cells: ColumnValues, texts: Any) -> str | None:
+        """The decimal mark of a column, by its own numbers or else by those of other columns; None without any."""
+        if not self.lenient:
+            return None
+        seen = self._marks.setdefault(cells.column, self.marks.get(cells.column, Marks()).copy())
+        common = common_mark(self.marks)
+        if not seen.decimal and len(common) != 1:
+            seen.add(texts.to_pylist())
+        if len(seen.decimal or seen.doubtful) > 1:
+            cells.refuse(None, "has numbers with decimal points and others with commas", "write all in one way")
+        if seen.decimal == {","} and self.decimal is None:
+            return None  # beside commas between columns, that one is decimal is for the user to say
+        if seen.decimal:
+            return next(iter(seen.decimal))
+        if len(common) == 1:
+            return next(iter(common))
+        if not seen.doubtful:
+            return None
+        ((mark, text),) = seen.doubtful.items()
+        if mark == "," and self.decimal is None:
+            return "." if seen.whole else None
+        if seen.whole or common:
+            others = "others are whole numbers" if seen.whole else "other columns have points as well as commas"
+            where = np.array([each == text for each in texts.to_pylist()])
+            cells.refuse(
+                where if where.any() else None,
+                f"is {text!r}, and {others}: the {NAMES[mark]} may be decimal or separate thousands",
+                f"give {{decimal}} {mark} if it is decimal, and {{decimal}} {OTHER[mark]} if not",
+                ("decimal",),
+                {"decimal": OTHER[mark]},
+            )
+        if mark == "." and self.decimal:
+            self._say(f"{cells.column!r} has points, which were taken for decimal ones")
+        return mark
+
+    def written_plainly(self, column: str, text: str) -> str:
+        """A number as programs write it, where the first rows tell how those of its column are written."""
+        own = self.marks[column].decimal if column in self.marks else set[str]()
+        known = {self.how.decimal} if self.how.decimal else own or common_mark(self.marks)
+        if len(known) != 1 or not re.fullmatch(r"[-+]?[0-9.,]+", text):
+            return text
+        (decimal,) = known
+        if re.fullmatch(thousands_pattern(decimal), text):
+            self._say(f"{column!r} has {NAMES[OTHER[decimal]]}s between thousands")
+            text = text.replace(OTHER[decimal], "")
+        return text if decimal == "." or "." in text else text.replace(",", ".")
+
     def _refuse_text(self, cells: ColumnValues, texts: Sequence[str]) -> NoReturn:
         for place, text in enumerate(texts):
             try:
                 float(text)
             except ValueError:
-                cells.refuse(place, f"is {text[:80]!r}, not a number", *self.remedy(text))
+                cells.refuse(place, f"is {text[:80]!r}, not a number", *self.remedy(text, cells.column))
         cells.refuse(None, "holds text that is not a number", "convert it")
 
-    def remedy(self, text: str) -> tuple[str, tuple[str, ...], Mapping[str, Any]]:
+    def remedy(self, text: str, column: str = "") -> tuple[str, tuple[str, ...], Mapping[str, Any]]:
         """What to do about a text that is no number: remedy, roles, and what to add."""
-        if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", text.strip()) and self.how.decimal is None and self.lenient:
+        undecided = self.how.decimal is None and self.lenient
+        if re.fullmatch(thousands_pattern("."), text.strip()) and undecided:
+            return "if the comma separates thousands, and the point is decimal, say so", (), {"decimal": "."}
+        if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", text.strip()) and undecided:
+            if column in self.marks and "." in self.marks[column].decimal:
+                return "others have decimal points: write all numbers in one way", (), {}
             return "if the comma is a decimal comma, say so", (), {"decimal": ","}
-        if re.match(_TOTALS, text.strip(), re.IGNORECASE):
+        if re.match(TOTALS, text.strip(), re.IGNORECASE):
             return "it looks like a row of totals: delete it", (), {}
         return "repair or drop the row, or name another column", (), {}
 
@@ -151,6 +222,8 @@ class CellReader:
             return scores
         most = scores.max()
         sums = scores.sum(axis=1) if scores.ndim == 2 else np.array([100.0])
+        if np.count_nonzero(scores > 1) == 1 < scores.size // 10:
+            return scores  # one among many is no percentage, but perhaps a total
         if not (scores.min() >= 0 and _SURELY_PERCENT < most <= 100 and np.all(np.abs(sums - 100) <= 1)):
             return scores
         what = repr(layout.get(layout.kind)) if layout.family is None else layout.family.description

@@ -59,6 +59,7 @@ ROLES = {
     ),
     "missing": Role("What to do with rows that have an empty cell: drop. Default: refuse them.", ((),), "text"),
     "skip": Role("Lines above the column names. Default: title lines are recognised.", ((),), "text"),
+    "sheet": Role("Sheet of an Excel file. Default: the first one with two columns.", ((),), "text"),
     "prediction": Role(
         "Predicted classes, to be compared with the labels.",
         (
@@ -132,7 +133,7 @@ LOWER, UPPER = ROLES["lower"].names[0], ROLES["upper"].names[0]
 IDENTIFIER = ("id", *ROLES["sample"].names[0])
 
 # What each kind of table can hold; the roles that may be named for it.
-READING = ("decimal", "percent", "encoding", "missing", "skip")
+READING = ("decimal", "percent", "encoding", "missing", "skip", "sheet")
 OPTIONS = (
     *("score", "outcome", "positive", "negative", "confidence", "correct", "probabilities", "logits", "label"),
     *("prediction", "weight", *READING),

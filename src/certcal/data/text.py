@@ -19,6 +19,7 @@ from typing import Any, cast
 from certcal._base.checks import InputError
 from certcal._base.text import counted
 from certcal.data.arrow import pa
+from certcal.data.decimals import Marks, common_mark
 from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_count, reading
 from certcal.data.frames import as_text
 from certcal.data.reading import DRESSED, CellReader, Reading, header_row
@@ -32,7 +33,7 @@ _SPACE = " "
 MISSING = frozenset({"N/A", "NA", "NULL", "null", "n/a", "#N/A", "#NA", "<NA>", "None"})
 # What stands for an empty cell: what pyarrow takes for one, and the point of Stata and SAS.
 _NULLS = [*arrow_csv.ConvertOptions().null_values, "."]
-# Of JSON lines, so many tell which columns there are and what they hold.
+# So many tell how numbers are written; of JSON lines, which columns there are and what they hold.
 _FIRST_LINES = 1000
 
 
@@ -44,8 +45,11 @@ class TextTable(OpenTable):
 
     def __init__(self, file: Path, path: Path, how: Reading) -> None:
         self.file, self.path, self.how = file, path, how
+        if how.sheet is not None:
+            raise InputError(f"it is for Excel files, and {path} is none", argument="sheet", remedy="leave it out")
         self.rows = None
-        lines, mark = self._decode(self._head()).splitlines(), ""
+        head = self._head()
+        lines, mark = self._decode(head).splitlines(), ""
         titles = how.skip or 0
         if titles >= len(lines):
             raise InputError(f"it is {titles}, and {path} has fewer lines", argument="skip", remedy="give less")
@@ -87,11 +91,21 @@ class TextTable(OpenTable):
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
         self.columns = tuple(TableColumn(name) for name in found)
-        cells = zip(*(_fields(line, self.delimiter) for line in rest[:100]), strict=False)
-        self._dressed = frozenset(
+        first = rest[not named : len(rest) - (len(head) >= _HEAD_BYTES)]  # the last line may be cut off
+        cells = zip(*(_fields(line, self.delimiter) for line in first[:_FIRST_LINES]), strict=False)
+        self._dressed = self._look_at(dict(zip(found, cells, strict=False)))
+
+    def _look_at(self, cells: dict[str, tuple[str, ...]]) -> frozenset[str]:
+        """Note the decimal marks of the first rows, and find the columns that are texts before they are numbers."""
+        self.marks = {name: Marks() for name in cells}
+        for name, texts in cells.items():
+            self.marks[name].add(texts)
+        points = common_mark(self.marks) == {"."}
+        return frozenset(
             name
-            for name, texts in zip(found, cells, strict=False)
+            for name, texts in cells.items()
             if any(not _is_number(text) and DRESSED.fullmatch(text.strip()) for text in texts)
+            or not (points or self.marks[name].decimal or not (self.marks[name].doubtful or self.marks[name].whole))
         )
 
     def read_as(self, how: Reading) -> OpenTable:
@@ -199,7 +213,7 @@ class TextTable(OpenTable):
             for place, name in numeric.items():
                 if not _is_number(fields[place]):
                     what = f"column {name!r}, row {row} (line {line}) is {fields[place][:80]!r}, not a number"
-                    remedy, _, add = CellReader(self.how).remedy(fields[place])
+                    remedy, _, add = CellReader(self.how, marks=self.marks).remedy(fields[place], name)
                     if fields[place].strip().endswith("%"):
                         remedy, add = "if it is a percentage, say so", {"percent": True}
                     return InputError(f"{self.path}: {what}", remedy=remedy, add=add)

@@ -163,19 +163,22 @@ class ColumnValues:
                 return correctness(values)
             except InputError:
                 bad = (values != 0) & (values != 1)
-                said, roles = "neither 0 nor 1", tuple[str, ...]()
+                said, roles, add = "neither 0 nor 1", tuple[str, ...](), dict[str, str]()
                 if two is not None:
-                    said, remedy, roles = two.refusal(np.unique(values).tolist())
-                self.refuse(bad, f"is {values[np.argmax(bad)]:.9g}, {said}", remedy, roles)
+                    found, counts = np.unique(values, return_counts=True)
+                    said, remedy, roles = two.refusal(found.tolist())
+                    add = two.offer(found.tolist(), counts.tolist())
+                self.refuse(bad, f"is {values[np.argmax(bad)]:.9g}, {said}", remedy, roles, add)
         self.refuse_missing()
         values, positions = self.distinct()
         codes = (two or TwoOutcomes()).codes(values)
         if None in codes:
             index = codes.index(None)
-            said, roles = "neither 0/1 nor true/false", tuple[str, ...]()
+            said, roles, add = "neither 0/1 nor true/false", tuple[str, ...](), dict[str, str]()
             if two is not None:
                 said, remedy, roles = two.refusal(values)
-            self.refuse(positions == index, f"is {str(values[index])[:80]!r}, {said}", remedy, roles)
+                add = two.offer(values, np.bincount(positions).tolist())
+            self.refuse(positions == index, f"is {str(values[index])[:80]!r}, {said}", remedy, roles, add)
         return np.array(codes, np.uint8)[positions]
 
     def class_numbers(self, classes: tuple[str, ...] | None, *, is_ordered: bool) -> NDArray[Any]:

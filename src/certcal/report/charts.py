@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import accumulate, count, pairwise
 from statistics import fmean
@@ -40,6 +40,7 @@ MEANINGS = {"accuracy": "blue", "plus": "blue", "over": "orange", "minus": "oran
 _TERMS = {
     **{"error on the samples": 0, "empirical worst case": 0, "deviation": 1, "certificate failures": 2},
     **{"variation of eta": 3, "scores in a bucket": 4},
+    **{"as they are": 0, "reached by an attack": 6, "left open by the verifier": 1, "sampling error": 2},
 }
 STACKED = (
     *(("blue", ""), ("orange", "////"), ("grey", ".."), ("green", "---"), ("purple", "\\\\\\\\")),
@@ -94,7 +95,12 @@ def percent(label: str) -> Axis:
 
 def percent_axis(label: str, low: float = 0.0, high: float = 1.0) -> Axis:
     """An axis for shares whose ticks have percent signs."""
-    return Axis(low, high, tuple((place, f"{100 * place:g}%") for place, _ in ticks(low, high)), label)
+    return with_percent_ticks(Axis(low, high, ticks(low, high), label))
+
+
+def with_percent_ticks(axis: Axis) -> Axis:
+    """An axis of shares whose ticks have percent signs."""
+    return replace(axis, ticks=tuple((place, f"{100 * place:g}%") for place, _ in axis.ticks))
 
 
 def log_odds(share: float) -> float:
@@ -565,12 +571,20 @@ def curves(
     numbers: Table | None = None,
     looks: Sequence[int] | None = None,
     guide: bool = False,
+    percent: bool = False,
+    at: Words | None = None,
 ) -> Chart:
-    """Several lines over common places from 0 up: the chart that most answers need."""
+    """Several lines over common places from 0 up: the chart that most answers need.
+
+    ``at`` is the place that the answer is about: an upright line, and texts beside it.
+    """
     marks: list[Mark] = [cursor] if cursor is not None else []
     marks += [
         Line(x, line, look, name, markers=len(x) <= MOST_MARKED, guide=guide)
         for (name, line), look in zip(series.items(), looks or range(len(series)), strict=True)
     ]
     up = covering([value for line in series.values() for value in line], y_label, most=most)
+    up = with_percent_ticks(up) if percent else up
+    if at is not None:
+        marks += [Segments([(x, up.low, x, up.high) for x in dict.fromkeys(at.x)], "cursor"), at]
     return Chart(title, description, [Panel(radii_axis(x, x_label), up, marks, 220)], caption, numbers)

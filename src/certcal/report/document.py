@@ -378,15 +378,21 @@ def flat(blocks: Blocks) -> list[Block]:
 
 @dataclass(frozen=True, init=False)
 class Section:
-    """Blocks under a heading; None stands for a block that is not there, and a report drops an empty section."""
+    """Blocks under a heading; None stands for a block that is not there, and a report drops an empty section.
+
+    One that is ``pictured`` has what a page shows beside its answer: texts and figures have it here, a page only there.
+    """
 
     title: str
     blocks: Sequence[Block]
     brief: bool
     folded: bool
+    pictured: bool
 
-    def __init__(self, title: str, blocks: Blocks, brief: bool = False, folded: bool = False) -> None:
-        vars(self).update(title=title, blocks=flat(blocks), brief=brief, folded=folded)
+    def __init__(
+        self, title: str, blocks: Blocks, brief: bool = False, folded: bool = False, pictured: bool = False
+    ) -> None:
+        vars(self).update(title=title, blocks=flat(blocks), brief=brief, folded=folded, pictured=pictured)
 
 
 def _as_share_too(text: str) -> tuple[str, ...]:
@@ -434,7 +440,7 @@ class Report:
     answer: Answer | None = None
     """Sentences that stand first."""
     picture: Sequence[Block] = ()
-    """What is seen beside them."""
+    """What is seen beside them; sections that have the same are ``pictured``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "headline", flat(self.headline))
@@ -467,6 +473,12 @@ class Report:
     def of(self, **changes: Any) -> Report:
         """The same report with other fields."""
         return replace(self, **changes)
+
+    def for_page(self) -> Report:
+        """The report without the sections that a page shows as its picture, where it has an answer to stand beside."""
+        if not (self.answer and self.picture):
+            return self
+        return replace(self, sections=[each for each in self.sections if not each.pictured])
 
     def to_html(self) -> str:
         """One page that is complete in itself."""

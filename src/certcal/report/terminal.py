@@ -217,9 +217,14 @@ class _Page:
             grid.add_column(style="bold", width=room)
         grid.add_column(overflow="fold")
         for place, each in enumerate(sentences):
-            remark = " (asymptotic)" if each.basis == "asymptotic" else ""
             tag = [Text(each.word, _TAGS.get(each.kind, ""))] if room else []
-            grid.add_row(*tag, self.line(each.text + remark, "bold" if not place and each.kind != "next" else ""))
+            grid.add_row(
+                *tag,
+                self.line(
+                    " ".join(filter(None, (each.text, each.remark))),
+                    "bold" if not place and each.kind != "next" else "",
+                ),
+            )
         return [grid] if sentences else []
 
     def blocks(self, blocks: Sequence[document.Block], title: str) -> list[RenderableType]:

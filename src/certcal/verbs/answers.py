@@ -252,6 +252,9 @@ def calibration_answer(
     if shown or found.whole.direction:
         first = [_not_calibrated(found, words, line)]
         next_step = Sentence("next", "Fit a map, and judge it on rows that it has not seen.", data={"command": repair})
+        if found.whole.observed in (0, 1):
+            said = f"Every outcome is {found.whole.observed:.0f}: see first whether the outcomes are complete."
+            next_step = Sentence("next", said)
     else:
         on_all = "On the whole no" if asked and asked[0].kind == "shown" else "No"
         first = [Sentence("seen", f"{on_all} miscalibration is shown by {these(found.whole.n, 'sample')}.")]
@@ -262,9 +265,9 @@ def calibration_answer(
                 "One map for all scores does not mend a group: look at its rows, or train on more of them. Its limit:"
             )
             next_step = Sentence("next", said, data={"command": prove})
-    n = counted(found.whole.n, "sample")
+    drawn = f"{these(found.whole.n, 'sample')} are" if found.whole.n > 1 else "this sample is an"
     assumptions = (
-        f"these {n} are independent draws from those the model will see",
+        f"{drawn} independent draw{'s' if found.whole.n > 1 else ''} from those the model will see",
         "none of them was used to train, choose or recalibrate the model",
     )
     room = 3 - len(first) - len(asked)  # of the slope and the ranges the latter say more

@@ -252,6 +252,7 @@ def bound(
     encoding: str | None = None,
     missing: Literal["drop"] | None = None,
     skip: int | None = None,
+    sheet: str | None = None,
     columns: Mapping[str, Any] | None = None,
     by: str | Iterable[Any] | None = None,
     delta: Annotated[float, Takes("failure")] = 0.05,
@@ -286,7 +287,7 @@ def bound(
         ``bound(model, data)``, as for :func:`certcal.measure`.
     score, outcome, positive, negative, confidence, correct, prediction, label, probabilities, logits, weight
         Columns of a table by role, or their values; as for :func:`certcal.measure`.
-    decimal, percent, encoding, missing, skip
+    decimal, percent, encoding, missing, skip, sheet
         How a table is read; as for :func:`certcal.measure`.
     columns
         The same, as a dictionary.

@@ -81,6 +81,8 @@ def _text_of_score(found: ChangeComparison, change: Change, *, shown: bool) -> s
     name = _SCORES.get(change.name, "Brier score")
     instead = "" if name == "log loss" else ", which stands for the log loss that scores of exactly 0 or 1 leave open,"
     moved = _moved(change, *(f"{float(each.value):.4f}" for each in (change.old, change.new)), shown=shown)
+    if change.difference == 0:
+        return f"Neither is better: the {name}{instead} {moved}."
     if not shown:
         return f"Which is better is unclear: the {name}{instead} {moved}."
     return f"{found.new.source} is {change.verdict} than {found.old.source}: the {name}{instead} {moved}."
@@ -115,7 +117,10 @@ def _numbers(change: Change) -> dict[str, Any]:
 
 def _next_step(found: ChangeComparison, told: Sequence[Sentence]) -> Sentence:
     """What to do: see where the new one is still wrong, keep the old one, or bring more rows."""
-    first = found.judged[0]
+    first, key = found.judged[0], None if found.pairing is None else found.pairing.suggested
+    if key is not None:
+        said = f"{key!r} says each value once in both tables. If it says which sample a row is, pair the rows by it."
+        return Sentence("next", said, data={"command": _paired_by(found, key)})
     if found.paired and told[0].kind == "shown" and first.verdict == "worse":
         return Sentence("next", f"Keep {found.old.source}.")
     if not found.paired or any(each.kind == "shown" for each in told):
@@ -123,10 +128,20 @@ def _next_step(found: ChangeComparison, told: Sequence[Sentence]) -> Sentence:
         table = about.get("table", found.new.source), about.get("columns", {})
         command = command_for(["measure"], "measure", *table)
         return Sentence("next", "See where the new one is wrong:", data={"command": command})
+    if all(each.difference == 0 for each in found.judged):
+        return Sentence("next", "See whether these are two tables: every number judged is the same in both.")
     if (rows := _rows_needed(first)) is None:
         return Sentence("next", "Bring more rows, or take the simpler one.")
     said = f"Bring more rows, or take the simpler one: about {rows:,} would show a difference of this size."
     return Sentence("next", said, data={"rows": rows})
+
+
+def _paired_by(found: ChangeComparison, key: str) -> str:
+    """The same comparison with a key."""
+    old, new = (str(side.about.get("table", side.source)) for side in (found.old, found.new))
+    if any("." not in name.rpartition("/")[2] for name in (old, new)):
+        return f"certcal.compare(old, new, key={key!r})"
+    return command_for(["compare", old], "compare", new, found.new.about.get("columns", {}), "--key", key)
 
 
 def _rows_needed(change: Change) -> int | None:

@@ -355,6 +355,7 @@ def compare_tables(
     encoding: str | None = None,
     missing: Literal["drop"] | None = None,
     skip: int | None = None,
+    sheet: str | None = None,
     columns: Mapping[str, Any] | None = None,
     names: tuple[str, str] | None = None,
     pair: Literal["key", "order", "none"] = "key",

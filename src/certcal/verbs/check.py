@@ -291,11 +291,10 @@ def _why_not(name: str, asked: Mapping[str, Any], sources: Sequence[Any], model:
     if not name:
         return ["It does not say what was asked: it was made from results alone, or by an older certcal."]
     if name not in _VERBS:
-        return [
-            f"{ {'train': 'A training', 'sample': 'Sampling'}.get(name, f'The work of {name!r}') } is not repeated."
-        ]
+        work = {"train": "A training", "sample": "Sampling", "apply_map": "Applying a map"}
+        return [f"{work.get(name, f'The work of {name!r}')} is not repeated."]
     if not sources:
-        return ["Its data are not given; add them."]
+        return ["Its data are not given; add the file that it was made from."]
     given = len([*_flat(sources)]) if name == "compare_runs" else len(sources)
     if name in ("compare_tables", "compare_runs") and given < recorded:
         return [f"{_fewer_given(recorded, given)}; give all that are compared, in the order of the page."]

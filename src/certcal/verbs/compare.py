@@ -145,7 +145,7 @@ def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
         Of tables: compare each value of this column beside the whole; for Predictions, the group of each sample.
     score, outcome, positive, negative, confidence, correct, prediction, label, probabilities, logits, weight
         Columns of both tables by role, where their names do not say it.
-    decimal, percent, encoding, missing, skip
+    decimal, percent, encoding, missing, skip, sheet
         How tables are read; as for :func:`certcal.measure`.
     columns
         The same, as a dictionary.
@@ -219,6 +219,7 @@ def compare(*sources: Any, **options: Any) -> Comparison | ChangeComparison:
         if len(sources) != 2:
             raise InputError(f"{counted(len(sources), 'table')} cannot be compared; tables are compared two at a time")
         return compare_tables(*sources, **options)
+    refuse_lone_table(sources)
     known = [*defaults_of(compare_runs), "progress"]
     families = {name: options.pop(name) for name in list(options) if name not in known}
     if len(sources) == 1 and isinstance(sources[0], Mapping):
@@ -260,6 +261,15 @@ def are_tables(sources: Sequence[Any]) -> bool:
         table = kinds.index(TABLE)
         raise InputError(f"{names[table]} is {TABLE} and {names[other]} is {kinds[other]}; compare two of one kind")
     return kinds[0] == TABLE
+
+
+def refuse_lone_table(sources: Sequence[Any]) -> None:
+    """Refuse one table of predictions, which there is nothing to compare with."""
+    if len(sources) != 1 or not is_path(sources[0]) or source_kind(sources[0]) != TABLE:
+        return
+    if "radius" not in log_columns(open_table(sources[0]).names):
+        reason = f"{sources[0]} is {TABLE}, and a second one is missing"
+        raise InputError(reason, remedy="give the old and the new one, or two columns of this one", roles=("score",))
 
 
 def source_kind(source: Any) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pairing(PlainValues):
+class Pairing(PlainValues, keys="by why key only_old only_new suggested?"):
     """Which rows of two tables are the same sample."""
 
     by: str | None
@@ -33,6 +33,8 @@ class Pairing(PlainValues):
     only_old: int = 0
     only_new: int = 0
     """Number of rows that only one table has; they are left out of everything."""
+    suggested: str | None = None
+    """Where rows are not paired: a column that says each value once in both tables, with values in common."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +150,26 @@ def pair_rows(
         raise InputError(reason, argument="pair", remedy="give order if the rows are the same samples, or else none")
     if agree:
         return sides, Pairing("order", "rows are paired by their order, since what was true agrees in every row")
-    why = "the tables share no key" if column is None else f"{column!r} is not unique in both tables"
-    return sides, Pairing(None, f"rows are not paired: {f'no value of {column!r} is in both tables' if apart else why}")
+    why = "no column is called id or sample" if column is None else f"{column!r} is not unique in both tables"
+    why = f"rows are not paired: {f'no value of {column!r} is in both tables' if apart else why}"
+    other = None if any(isinstance(side.data, Predictions) for side in sides) else _possible_key(sides, column)
+    return sides, Pairing(None, why, suggested=other)
+
+
+def _possible_key(sides: list[ComparedPredictions], other_than: str | None) -> str | None:
+    """A column of no other use that is unique in both tables and of which most values are in both."""
+    used = {str(name) for side in sides for name in side.about.get("columns", {}).values()} | {other_than}
+    theirs = set(sides[1].columns())
+    for name in sides[0].columns():
+        if name not in theirs or name in used:
+            continue
+        one, other = (side.keys(name, required=False) for side in sides)
+        if one is None or other is None:
+            continue
+        old, new = set(one), set(other)
+        if 2 * len(old & new) >= min(len(old), len(new)) > 1:
+            return name
+    return None
 
 
 def _shared_identifier(sides: list[ComparedPredictions]) -> str | None:

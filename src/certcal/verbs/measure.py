@@ -55,8 +55,8 @@ RESAMPLES = 200
 # carried by few.
 SIMULATED_FROM, HEAVY_BELOW = 30, 100
 _MANY = (
-    f"95% intervals (at least 93% in our simulations, from {SIMULATED_FROM} samples on; of an ECE near 0 up to 100%); "
-    "bounds are proven."
+    f"In our simulations, from {SIMULATED_FROM} samples on, 95% intervals cover in at least 93% of tables, of an ECE "
+    "near 0 in up to 100%; bounds are proven."
 )
 _TOO_FEW = (
     f"For {{n}}{{where}} no simulation shows how often they cover ({SIMULATED_FROM} is the fewest tried); those of "
@@ -429,6 +429,7 @@ def measure(
     encoding: str | None = None,
     missing: Literal["drop"] | None = None,
     skip: int | None = None,
+    sheet: str | None = None,
     columns: Mapping[str, Any] | None = None,
     by: str | Iterable[Any] | None = None,
     bins: Annotated[int | Iterable[int], Range(1, 1_000_000)] = 15,
@@ -461,11 +462,11 @@ def measure(
         Columns of a table by role, where their names do not say it; or their values. Score and outcome are those of a
         binary score (positive is the value that counts as 1, negative those that count as 0: rows with others are left
         out). Beside arrays and estimators: weight and positive.
-    decimal, percent, encoding, missing, skip
+    decimal, percent, encoding, missing, skip, sheet
         How a table is read, where that does not show: its decimal mark, whether scores are percentages, the encoding of
-        text, "drop" for rows with an empty cell, and how many lines stand above the column names. Percent signs,
-        columns from 0 to 100, decimal commas that cannot be anything else, Windows-1252 and title lines are recognised;
-        the description says what was read how.
+        text, "drop" for rows with an empty cell, how many lines stand above the column names, and the name of the sheet
+        of an Excel file. Percent signs, columns from 0 to 100, decimal commas that cannot be anything else,
+        Windows-1252 and title lines are recognised; the description says what was read how.
     columns
         The same, as a dictionary.
     by

@@ -344,6 +344,7 @@ def recalibrate(
     encoding: str | None = None,
     missing: Literal["drop"] | None = None,
     skip: int | None = None,
+    sheet: str | None = None,
     columns: Mapping[str, Any] | None = None,
     method: Annotated[
         Literal[
@@ -409,7 +410,7 @@ def recalibrate(
         ``recalibrate(estimator, X, y)`` or ``recalibrate(model, data)``, as for :func:`certcal.measure`.
     score, outcome, positive, negative, correct, prediction, label, probabilities, logits, weight
         Columns of a table by role, or their values; as for :func:`certcal.measure`.
-    decimal, percent, encoding, missing, skip
+    decimal, percent, encoding, missing, skip, sheet
         How a table is read; as for :func:`certcal.measure`.
     columns
         The same, as a dictionary, with confidence and the roles of intervals: lower, upper, certified, radius, sample.

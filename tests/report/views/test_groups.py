@@ -79,8 +79,8 @@ def test_periods_are_drawn_in_their_order_with_what_was_predicted_and_observed(f
 
 def test_the_table_of_rates_has_every_group_and_says_how_columns_were_cut(found: certcal.Measurement) -> None:
     said, _, rates = section(found.report()).blocks
-    assert "Age cut at its quintiles: 0–8, 9–18, 19–27, 28–36, 37–46." in said.text
-    assert "Opened cut into months: 2024-01 to 2024-06." in said.text
+    assert "'age' is cut at its quintiles: 0–8, 9–18, 19–27, 28–36, 37–46." in said.text
+    assert "'opened' is cut into months: 2024-01 to 2024-06." in said.text
     assert isinstance(rates, Table)
     assert len(rates.rows) == len(found.groups) == 20
     heads = [column.head for column in rates.columns]
@@ -149,4 +149,4 @@ def test_bounds_of_groups_are_drawn_from_both_sides_the_surest_error_on_top() ->
     assert chart.bars.rows[0][0] == "kind=other"
     ends = found.groups["kind=other"].interval
     assert chart.bars.rows[0][1][::2] == (ends.lower.value, ends.upper.value)
-    assert "Age cut at its quintiles" in section(found.report()).blocks[0].text
+    assert "'age' is cut at its quintiles" in section(found.report()).blocks[0].text

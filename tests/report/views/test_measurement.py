@@ -32,10 +32,10 @@ def test_a_measurement_without_further_questions_has_a_number_a_diagram_and_an_a
     assert isinstance(key, KeyNumbers)
     assert [(each.name, each.text) for each in key.numbers] == [
         ("samples", "8"),
-        ("accuracy", "0.6250"),
-        ("mean confidence", "0.6350"),
-        ("ECE", "0.2150"),
-        ("SmoothECE", "0.1321"),
+        ("accuracy", "62.50%"),
+        ("mean confidence", "63.50%"),
+        ("ECE", "21.50%"),
+        ("SmoothECE", "13.21%"),
         ("Brier score, top label", "0.2257"),
         ("AUROC", "0.7333"),
     ]

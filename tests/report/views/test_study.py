@@ -249,7 +249,7 @@ def searched():
 
 
 def test_a_search_shows_means_spreads_and_regrets(searched):
-    found, regrets = (blocks(section, Table)[0] for section in searched.report().sections)
+    found, regrets = (blocks(section, Table)[0] for section in searched.report().sections[:2])
     texts = [text for row in found.texts() if isinstance(row, list) for text in row]
     for row in (*searched.rows, *searched.oracle):
         assert {f"{100 * row.mean[name]:.2f}" for name in searched.shown} <= set(texts)

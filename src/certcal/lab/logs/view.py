@@ -114,11 +114,11 @@ def view(found: Comparison) -> Report:
     sections += [Section("Verdicts", _verdicts(found), brief=True, folded=True)] if found.graphs else []
     if found.differences:
         sections.append(_appendix_section(_differences_table(found)))
-    sections.append(
-        Section(
-            "Certified accuracy", [Text(_certified_note(found)), Figures(accuracy_charts(found), _undrawn_note(found))]
-        )
-    )
+    accuracy, note = accuracy_charts(found), Text(_certified_note(found))
+    picture = [] if len(found.families) > MOST_SERIES else accuracy[-1:]  # with more methods it is one of several
+    others = accuracy[:-1] if picture else accuracy
+    sections.append(Section("Certified accuracy", [note, Figures(others, _undrawn_note(found))] if others else None))
+    sections.append(Section("Certified accuracy by radius", [*([] if others else [note]), *picture], pictured=True))
     sections += map(_appendix_section, _accuracy_tables(found))
     sections += [_appendix_section(_repeats_table(found))] if found.repeats else []
     sections.append(Section("Distribution of p_A", _p_a_blocks(found), brief=single))
@@ -140,6 +140,7 @@ def view(found: Comparison) -> Report:
         described if single else f"{counted(len(found.families), noun)}, {described}",
         found.notes,
         smaller=[lambda: _without_steps(found)],
+        picture=[*picture, *([] if others else [replace(note, look="note")])],
     )
 
 

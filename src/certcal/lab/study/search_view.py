@@ -31,18 +31,21 @@ def view(found: StudySearch) -> Report:
     )
     by = f" Measured on {judge['data']} ({judge['split']})." if judge else ""
     blocks: list[Block] = [_numbers(found, f"In per cent: mean and standard deviation over the searches.{by}")]
+    drawn = charts(found)
     return Report(
         "Which search finds the best architecture?",
         [claim],
         [
             Section("Architectures found", blocks, brief=True),
-            Section("Distance from the best", [_regrets(found, judged=judge is not None), *charts(found)], brief=True),
+            Section("Distance from the best", _regrets(found, judged=judge is not None), brief=True),
+            Section("Regret by method", drawn, pictured=True),
         ],
         [Section("Claims in full", [Listing([row.sentence for row in found.claims()], 1000)])],
         found.source,
         f"{settings['architectures']:,} architectures on {settings['data']} ({settings['split']}); {searches} of "
         f"{settings['budget']:,} evaluations each, seed {settings['seed']}",
         found.notes,
+        picture=drawn,
     )
 
 

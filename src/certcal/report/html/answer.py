@@ -13,17 +13,18 @@ from certcal.result import Answer, Sentence
 _LONG = 90  # letters
 
 
-def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
-    """The first sentence in large type, the picture, then the other sentences, the verdict and what to do next.
+def first_screen(answer: Answer, seen: Child, judged: Child = None, below: Child = None) -> Raw:
+    """The first sentence in large type, the other sentences, the verdict, what to do next and what stands below.
 
-    Where there is room the picture stands beside all of them.
+    The picture, and what the answer assumes, stand beside all of it where there is room, else the picture after the
+    first sentence.
     """
     first, *others = answer
     told = [each for each in others if each.kind != "next"]
-    return element(
+    beside = element("div", _limits_of(answer), class_="limits") if below is not None else None
+    screen = element(
         "div",
         element("h2", tag(first), as_markup(first.text, SENTENCE), id="answer", class_=_size(first.text, seen)),
-        element("div", seen, class_="picture") if seen else None,
         element(
             "div",
             element(
@@ -38,8 +39,13 @@ def first_screen(answer: Answer, seen: Child, judged: Child) -> Raw:
             [_next_step(each) for each in others if each.kind == "next"],
             class_="rest",
         ),
+        element("div", below, class_="below") if seen and below is not None else None,
+        element("div", element("div", seen, class_="picture"), beside, class_="aside") if seen else None,
         class_="answer" if seen else "answer alone",
     )
+    if seen or below is None:
+        return screen
+    return join(screen, element("div", element("div", below), beside, class_="below"))
 
 
 def _size(text: str, seen: Child) -> str | None:
@@ -55,7 +61,7 @@ def tag(sentence: Sentence) -> Raw | None:
 
 
 def _sentence_markup(sentence: Sentence) -> Raw:
-    remark = join(" ", element("span", "(asymptotic)", class_="soft")) if sentence.basis == "asymptotic" else None
+    remark = join(" ", element("span", sentence.remark, class_="soft")) if sentence.remark else None
     return join(as_markup(sentence.text, SENTENCE), remark)
 
 
@@ -101,7 +107,7 @@ def scale_picture(scale: Scale) -> Raw:
     )
 
 
-def limits_of(answer: Answer) -> Raw:
+def _limits_of(answer: Answer) -> Raw:
     """What the answer assumes, and what a reader might take it to say."""
     listed: Sequence[tuple[str, Sequence[str]]] = (
         ("This holds if", answer.assumptions),

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from certcal.report.charts import Chart, Graph, Heatmap, Panel, Points, Stack, legend_of
 from certcal.report.document import (
+    SIGNS,
     Block,
     Cell,
     Choice,
@@ -28,7 +29,7 @@ from certcal.report.document import (
 from certcal.report.html.elements import Child, Raw, definition_list, element, join
 from certcal.report.html.graph import graph_legend, graph_picture
 from certcal.report.html.heatmap import heatmap_picture
-from certcal.report.html.markup import SENTENCE, as_markup, clip_middle, details, note, scrolling, unbroken
+from certcal.report.html.markup import SENTENCE, as_markup, breakable, clip_middle, details, note, scrolling, unbroken
 from certcal.report.html.png import image
 from certcal.report.html.svg import legend, panels_picture, shade_legend, stack_legend, stack_picture, swatch
 
@@ -140,7 +141,7 @@ class Writer:
                 element(
                     "tr",
                     [
-                        element("th", as_markup(each.title), scope="col", class_=_class_of(each, extra=first in extra))
+                        element("th", _head_of(each), scope="col", class_=_class_of(each, extra=first in extra))
                         for first, each in enumerate(table.columns)
                     ],
                 ),
@@ -154,6 +155,7 @@ class Writer:
                     for place, each in enumerate(table.rows[: table.most])
                 ],
             ),
+            class_="told" if _is_told_below(table) else None,
         )
         left_out = ", ".join(table.columns[place].title for place in extra)
         return join(
@@ -339,6 +341,22 @@ def _class_of(column: Column, *, extra: bool) -> str | None:
     return " ".join(filter(None, ("number" if column.is_number else "", "wide" if extra else ""))) or None
 
 
+def _head_of(column: Column) -> Raw:
+    """What a column shows; on a phone the sign of its side may stand below."""
+    side = element("span", f"\u00a0{SIGNS[column.side]}", class_="side") if column.side is not None else None
+    return join(breakable(column.head), side)
+
+
+# Letters of a last column that stands below its row on a phone.
+_LONG = 80
+
+
+def _is_told_below(table: Table) -> bool:
+    """Whether the last of several columns has sentences, for which a phone has no room beside the others."""
+    last = [row[-1] for row in table.rows if not isinstance(row, Heading) and row]
+    return len(table.columns) > _ON_A_PHONE and any(isinstance(each, str) and len(each) > _LONG for each in last)
+
+
 def _cell(column: Column, cell: Cell, scope: str | None, *, extra: bool) -> Raw:
     if isinstance(cell, Picture):
         content: Child = image(cell.pixels, cell.text, size=64)
@@ -346,7 +364,8 @@ def _cell(column: Column, cell: Cell, scope: str | None, *, extra: bool) -> Raw:
         content = element("strong", as_markup(cell.text, 400))
     else:
         text = column.text(cell)
-        content = as_markup(text, 400) if isinstance(cell, str | HasText) else text
+        written = as_markup if column.is_number else breakable
+        content = written(text, 400) if isinstance(cell, str | HasText) else text
         if column.is_number and _BETWEEN in text:  # on a phone they stand below each other
             *parts, last = text.split(_BETWEEN)
             wholes = [

@@ -10,7 +10,7 @@ import base64
 import gzip
 import re
 
-from certcal.report.charts import Chart, Panel
+from certcal.report.charts import Chart, Panel, Stack
 from certcal.report.document import Block, KeyNumbers, Report
 from certcal.report.html.answer import first_screen
 from certcal.report.html.blocks import Writer
@@ -66,7 +66,7 @@ def notebook_card(report: Report) -> str:
 def _content(report: Report) -> Raw:
     """The answer beside the first chart, and the key numbers; without an answer what stands on top."""
     every = [*report.of(headline=report.picture, sections=()).charts(), *report.charts()]
-    charts = [each for each in every if all(isinstance(panel, Panel) for panel in each.panels)]
+    charts = [each for each in every if all(isinstance(panel, Panel | Stack) for panel in each.panels)]
     drawn: list[Block] = [Chart("", each.description, each.panels) for each in charts[:1]]
     blocks = [block for section in report.sections for block in section.blocks]
     numbers = [KeyNumbers(each.numbers[:_MOST_NUMBERS]) for each in blocks if isinstance(each, KeyNumbers)][:1]
@@ -74,7 +74,7 @@ def _content(report: Report) -> Raw:
     answer = report.answer
     if not answer:
         return writer.blocks([*report.headline, *drawn, *numbers], level=2)
-    return join(first_screen(answer, writer.blocks(drawn, level=3), None), writer.blocks(numbers))
+    return join(first_screen(answer, writer.blocks(drawn, level=3)), writer.blocks(numbers))
 
 
 def _rules_for(used: set[str], style: str) -> str:

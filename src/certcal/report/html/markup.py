@@ -8,6 +8,7 @@ from certcal.report.html.elements import Child, Raw, element, join
 
 NAME, SENTENCE = 160, 2000
 _SPACES = re.compile(r"(\s+)")
+_JOINTS = re.compile(r"(?<=[^\s\d=_/][=_/])(?=[^\s=_/])")
 
 
 def clip_middle(text: str, most: int = NAME) -> str:
@@ -28,6 +29,12 @@ def as_markup(text: str, most: int = NAME) -> Raw:
 def unbroken(text: str) -> Raw:
     """Text in which lines are not broken at hyphens, so that an option of a command stays whole."""
     return join([element("span", each, class_="word") if "-" in each else each for each in _SPACES.split(text)])
+
+
+def breakable(text: str, most: int = NAME) -> Raw:
+    """A name as markup, of which lines may also be broken after "=", "_" and "/"."""
+    pieces = _JOINTS.split(clip_middle(text, most))
+    return element("bdi", pieces[0], [(element("wbr"), piece) for piece in pieces[1:]])
 
 
 def note(text: Child) -> Raw:

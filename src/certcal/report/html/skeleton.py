@@ -16,7 +16,7 @@ import certcal
 from certcal._base.json import for_json
 from certcal._base.text import capital
 from certcal.report.document import ABOUT, Report, Section
-from certcal.report.html.answer import first_screen, limits_of, scale_picture, to_copy
+from certcal.report.html.answer import first_screen, scale_picture, to_copy
 from certcal.report.html.blocks import Writer
 from certcal.report.html.elements import Child, Raw, definition_list, element, join, table, visible
 from certcal.report.html.markup import SENTENCE, as_markup, clip_middle, details, note, scrolling, unbroken
@@ -45,6 +45,7 @@ def page(report: Report) -> str:
     >>> "<title>&lt;b&gt;</title>" in made, r'{"name":"\u003c/script\u003e"}' in made
     (True, True)
     """
+    report = report.for_page()
     kept, missing = _json_for_page(report)
     style, script = resource("style.css"), resource("script.js")
     body = join(
@@ -131,11 +132,7 @@ def _summary(report: Report, writer: Writer) -> Raw:
     if not answer:
         return join(judged, writer.blocks(report.headline, level=2))
     picture = writer.blocks(report.picture, level=3)
-    below = (
-        element("div", writer.blocks(report.below_answer, level=3)),
-        element("div", limits_of(answer), class_="limits"),
-    )
-    return join(first_screen(answer, picture, judged), element("div", below, class_="below"))
+    return first_screen(answer, picture, judged, writer.blocks(report.below_answer, level=3))
 
 
 def _section(address: str, title: Child, content: Child) -> Raw:

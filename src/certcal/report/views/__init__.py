@@ -24,13 +24,20 @@ from certcal.verdict import Judgement, Requirements, Verdict
 
 
 def view(found: Result) -> Report:
-    """The report of any answer, from what it declares."""
+    """The report of any answer, from what it declares; curves of one chart are its picture."""
+    parts = {title: (part, flat(_as_blocks(part))) for title, part in found.parts().items()}
+    drawn = [title for title, (part, _) in parts.items() if isinstance(part, Curves) and len(part.charts) == 1]
+    first = drawn[0] if drawn else ""
     return Report(
         found.question or f"What does this {type(found).__name__} say?",
         flat(map(_as_blocks, found.top())),
-        [Section(title, _as_blocks(part), brief=not isinstance(part, Curves)) for title, part in found.parts().items()],
+        [
+            Section(title, blocks, brief=not isinstance(part, Curves), pictured=title == first)
+            for title, (part, blocks) in parts.items()
+        ],
         [Section(title, _as_blocks(part)) for title, part in found.appendix().items()],
         notes=getattr(found, "notes", ()),
+        picture=parts[first][1] if first else (),
     )
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from certcal._base.rounding import share_text
 from certcal._base.text import counted, distance_text
-from certcal.claims import round_outward
 from certcal.report.charts import Chart
 from certcal.report.document import (
     Block,
     Cell,
+    Choice,
     Claim,
     Column,
-    Details,
     Facts,
     Figures,
     Heading,
@@ -29,7 +29,7 @@ from certcal.report.document import (
     without,
 )
 from certcal.report.names import definitions, label
-from certcal.report.numbers import bins_text, number
+from certcal.report.numbers import bins_text
 from certcal.report.reliability import reliability_charts
 from certcal.verbs.attack import NORMS
 
@@ -63,7 +63,7 @@ def view(found: Attack) -> Report:
     strongest = found.strongest
     reached, *_ = found.sentences
     raised = strongest["equal_mass_ece"].value > found.clean["equal_mass_ece"].value
-    value = f"at least {round_outward(strongest['equal_mass_ece'].value, 'lower')}" if raised else ""
+    value = f"at least {share_text(strongest['equal_mass_ece'].value, 'lower')}" if raised else ""
     claim = Claim.of(found.claims()[0], "AdaECE", meaning=_LOWER, settings=False)
     box, conventions = found.conventions["box"], found.conventions
     limits = "values unlimited" if box is None else f"values from {box[0]:g} to {box[1]:g}"
@@ -75,15 +75,17 @@ def view(found: Attack) -> Report:
     notes = ["y is the true class, ŷ the predicted one."]
     if draws:
         notes.append("The attack is on the mean over the draws, which stay the same.")
+    diagrams = _diagrams(found)
     return Report(
         "How far can an attack move the confidences?",
         [replace(claim, sentence=reached, value=value)],
         [
             Section("Key numbers", _key_numbers_of_attack(found)),
             Section("Attacks", _attacks_table(found), brief=True),
-            Section("Reliability diagrams", _diagrams_of_attacks(found), brief=True),
+            Section("Reliability diagrams", Figures(diagrams[:2], _diagonal(found)), brief=True, pictured=True),
         ],
         [
+            Section("Reliability diagrams under the other attacks", _other_diagrams(found, diagrams)),
             Section("Attacker", [Listing(_attacker_notes(found)), settings]),
             Section("All metrics", _metrics(found)),
         ],
@@ -91,6 +93,7 @@ def view(found: Attack) -> Report:
         f"{samples} of shape {'×'.join(map(str, found.shape))}, {limits}{smoothed}",
         notes,
         smaller=[left_out("The bins", lambda: without(found.to_dict(), "reliability"))],
+        picture=_picture(found, diagrams),
     )
 
 
@@ -114,12 +117,12 @@ def _key_numbers_of_attack(found: Attack) -> KeyNumbers:
     kept = "before and after every attack" if not found.changed else "before"
     numbers = [
         KeyNumber("samples", f"{found.n:,}", (f"{counted(strongest.moved, 'input')} perturbed",)),
-        KeyNumber("accuracy", number(clean["accuracy"].value), (kept,)),
+        KeyNumber("accuracy", share_text(clean["accuracy"].value), (kept,)),
         KeyNumber("labels changed", f"{found.changed:,}", ("checked on the final inputs",)),
-        KeyNumber("AdaECE before", number(before.value), (f"{bins_text(before)} bins",)),
+        KeyNumber("AdaECE before", share_text(before.value), (f"{bins_text(before)} bins",)),
         KeyNumber(
             "AdaECE after",
-            round_outward(after.value, "lower"),
+            share_text(after.value, "lower"),
             ("at least", strongest.name, f"ε = {distance_text(strongest.epsilon)}"),
         ),
     ]
@@ -140,15 +143,29 @@ def _attack_cells(row: AttackRow) -> list[Cell]:
     return [row.name, row.aim, *(float(row[name].value) for name in _COLUMNS)]
 
 
-def _diagrams_of_attacks(found: Attack) -> list[Block]:
-    first = [found.clean, found.strongest]
+def _diagrams(found: Attack) -> list[Chart]:
+    """Without an attack, under the strongest, and smaller ones under others."""
     others = [row for row in found if row is not found.strongest]
-    drawn = [*first, *others[: MOST_DRAWN - 2]]
-    made = reliability_charts({_title(found, row): row.measured.reliability for row in drawn}, size="small")
-    undrawn = len(found) + 1 - len(drawn)
+    drawn = [found.clean, found.strongest, *others[: MOST_DRAWN - 2]]
+    made = reliability_charts({_title(found, row): row.measured.reliability for row in drawn})
+    return [*made[:2], *(replace(each, size="small") for each in made[2:])]
+
+
+def _diagonal(found: Attack) -> str:
+    return f"{_DIAGONAL}{'' if found.changed else _SAME}"
+
+
+def _picture(found: Attack, diagrams: Sequence[Chart]) -> list[Block]:
+    """The confidences under the strongest attack, and as they were."""
+    states = [[each] for each in diagrams[:2]]
+    note = Text(_diagonal(found), "note")
+    return [Choice("state", "Confidences", ("unattacked", "attacked"), 1, states, switch=True), note]
+
+
+def _other_diagrams(found: Attack, diagrams: Sequence[Chart]) -> Figures | None:
+    undrawn = len(found) + 1 - len(diagrams)
     more = f"{counted(undrawn, 'further diagram')} would not be looked at; the JSON has the numbers." if undrawn else ""
-    rest = [Details("Diagrams under the other attacks", [Figures(made[2:], more)])] if len(made) > 2 else []
-    return [Figures(made[:2], f"{_DIAGONAL}{'' if found.changed else _SAME}".strip()), *rest]
+    return Figures(diagrams[2:], more) if len(diagrams) > 2 else None
 
 
 def _attacker_notes(found: Attack) -> list[str]:

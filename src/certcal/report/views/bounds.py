@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from certcal._base.rounding import claim_text, is_share, times_text
 from certcal._base.text import capital
 from certcal.claims import Bound, TwoSidedBound, in_full, sure_text
-from certcal.report.charts import MOST_SERIES, Chart, Stack, covering, percent_axis
+from certcal.report.charts import MOST_SERIES, Chart, Stack, covering, with_percent_ticks
 from certcal.report.document import (
     Block,
     Claim,
@@ -177,7 +177,7 @@ def _chart_of_terms(bounds: Mapping[str, Bound], title: str) -> Chart:
     sums = [math.fsum(bound.terms.values()) for bound in bounds.values()]
     axis = covering([*(bound.value for bound in bounds.values()), *sums], "value")
     if all(is_share(bound.name) for bound in bounds.values()):
-        axis = percent_axis("value", axis.low, axis.high)
+        axis = with_percent_ticks(axis)
     said = "Each bar adds up the terms of one bound; the number at its end is the bound, rounded up."
     if any(total > 1 >= bound.value for total, bound in zip(sums, bounds.values(), strict=True)):
         said += " Where a bar goes beyond 1, the bound is 1."

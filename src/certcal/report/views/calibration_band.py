@@ -25,15 +25,17 @@ def view(found: CalibrationBand) -> Report:
         meaning=where_outside(found, "binary"),
     )
     blocks: list[Block] = [_regions(found)] if found.regions else [Text(REFUTED if found.contradicts else NOWHERE)]
+    drawn = charts(found)
     return Report(
         "Where is the model miscalibrated?",
         [claim],
         [
-            Section("Calibration function", charts(found), brief=True),
+            Section("Calibration function", drawn, brief=True, pictured=True),
             Section("Miscalibrated scores", blocks, brief=True),
         ],
         source=found.source or f"{found.kind} band",
         description=counted(found.n, "sample"),
+        picture=drawn,
     )
 
 

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certcal._base.rounding import sure_text, times_text
+from certcal._base.rounding import claim_text, share_text, sure_text, times_text
 from certcal._base.text import capital
 from certcal.claims import in_full, round_outward
-from certcal.report.charts import Chart, Cursor, Line, Panel, TextBars, curves, falling_steps
+from certcal.report.charts import Axis, Chart, Cursor, Line, Panel, TextBars, Words, curves, falling_steps
 from certcal.report.document import (
     NOTHING,
     Block,
     Cell,
+    Choice,
     Claim,
     Column,
     Details,
@@ -91,6 +92,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     frames = frames_of(len(found.radii), found.place, most)
     several, shown = len(found.lines) > 1, 1 if found.binary else 2
     curves = _curves(found, frames) if len(frames) > 1 else []
+    picture = _picture(found, one, curves)
     information, methods = one.summary.information, [line for line in found.lines if line.methods]
     nothing = "No sample is certified at this radius, so nothing better is claimed."
     return Report(
@@ -107,8 +109,13 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
         ),
         [
             Section("Key numbers", _key_numbers_of_radius(found, one)),
-            Section("Worst case", _worst_case_section(found, frames)),
-            Section("ECE by radius", Figures(curves[:shown], BETWEEN) if curves else None, len(frames) > 3),
+            Section("Worst case", _worst_case_section(found, frames), pictured=bool(picture) and not curves),
+            Section("ECE by radius", Figures(curves[:1], BETWEEN) if curves else None, pictured=bool(picture)),
+            Section(
+                "Certified accuracy by radius",
+                Figures(curves[1:shown], BETWEEN) if curves[1:shown] else None,
+                len(frames) > 3,
+            ),
             Section("Information that survives the attack", Text(information.verdict_at(one.radius_text)), brief=True),
             Section("The certified Brier score, taken apart", _brier_parts(one), brief=True, folded=True),
             Section("Most influential samples", influential(found, one, images) if drawn else None),
@@ -130,6 +137,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
         ],
         notes=_notes_of_certification(found),
         smaller=_smaller_documents(found, frames),
+        picture=picture,
     )
 
 
@@ -139,7 +147,7 @@ def charts(found: Certification) -> Sequence[Chart]:
         return _worst_case_diagrams(found, found.at(), None)
     groups = list(dict.fromkeys(line.group for line in found.lines))[:_MOST_GROUPS]
     parts = {group: [line for line in found.lines if line.group == group] for group in groups}
-    return [_error_chart(found, lines, None, group or "") for group, lines in parts.items()]
+    return [_error_chart(found, lines, group or "") for group, lines in parts.items()]
 
 
 # --- the first screen ----------------------------------------------------------------------------------------------
@@ -157,6 +165,19 @@ def _headline_of_certification(found: Certification, one: CertifiedAt) -> Claim:
     return replace(made, probability=f"{made.probability}{each}", assumptions=())  # its probability says the same
 
 
+def _picture(found: Certification, one: CertifiedAt, curves: Sequence[Chart]) -> list[Block]:
+    """The calibration error by radius; at a single radius the worst case, and of a run what it was without noise."""
+    if not any(line.of_certified for line in found.lines):
+        return []
+    if curves:
+        return [Figures(curves[:1], BETWEEN)]
+    drawn = {each.title.lower(): [each] for each in _worst_case_diagrams(found, one, _shared_axis(found, [one]))}
+    if len(drawn) == 1:
+        return [Figures(chart) for chart in drawn.values()]
+    label = capital(one.summary.information.of)
+    return [Choice("state", label, (*drawn,), len(drawn) - 1, [*drawn.values()], switch=True)]
+
+
 def _task_of_certification(found: Certification) -> str | None:
     return "binary" if found.binary else None
 
@@ -166,16 +187,17 @@ def _key_numbers_of_radius(found: Certification, one: CertifiedAt) -> KeyNumbers
     over = "certified samples" if summary.n_certified and not found.binary else "all samples"
     brier = summary["brier_score"].worst or summary["brier_score"].worst_all
     level = sure_text(population.delta)
+    side = "on these samples" if found.binary else "at least"
     numbers = [
         KeyNumber("samples", f"{summary.n:,}", () if found.binary else (f"{summary.n_certified:,} certified",)),
-        KeyNumber(summary.accuracy.name, summary.accuracy.text, ("on these samples" if found.binary else "at least",)),
-        KeyNumber("calibration error", one.headline.text, ("at most", over)),
-        KeyNumber("in the population", population.text, ("at most", level)),
+        KeyNumber(summary.accuracy.name, claim_text(summary.accuracy), (side,)),
+        KeyNumber("calibration error", claim_text(one.headline), ("at most", over)),
+        KeyNumber("in the population", claim_text(population), ("at most", level)),
         KeyNumber("Brier score", brier.text, ("at most", over)),
         KeyNumber("certified skill", minus(summary.skill.text), ("at least",)),
     ]
     if one.worst_apart is not None:
-        numbers.insert(3, KeyNumber("where every certificate holds", one.worst_apart.text, ("at most",)))
+        numbers.insert(3, KeyNumber("where every certificate holds", claim_text(one.worst_apart), ("at most",)))
     if math.isnan(summary.skill.value):
         numbers[-1] = KeyNumber("certified skill", NOTHING, ("undefined",))
     note = (
@@ -189,9 +211,7 @@ def _worst_case_section(found: Certification, frames: Sequence[int]) -> list[Blo
     lines = [found.at(found.radii[place]) for place in frames]
     if not any(line.worst is not None for line in lines):
         return [Text("No sample is certified, so there is no worst case to draw.")]
-    clean = [found.clean_bins(line.radius) if found.counts is not None else None for line in lines]
-    tables = [each.table for each in (*clean, *(line.worst_bins for line in lines)) if each is not None]
-    axis = shared_counts(tables)
+    clean, axis = _clean_bins(found, lines), _shared_axis(found, lines)
     states: list[list[Block]] = [
         [
             Text(_worst_case_sentence(found, line, each)),
@@ -203,14 +223,24 @@ def _worst_case_section(found: Certification, frames: Sequence[int]) -> list[Blo
     return by_radius(KEY, names, frames.index(found.place), states, len(found.radii), others)
 
 
+def _clean_bins(found: Certification, lines: Sequence[CertifiedAt]) -> list[Any]:
+    """The samples as they are, of a run."""
+    return [found.clean_bins(line.radius) if found.counts is not None else None for line in lines]
+
+
+def _shared_axis(found: Certification, lines: Sequence[CertifiedAt]) -> Axis:
+    drawn = (*_clean_bins(found, lines), *(line.worst_bins for line in lines))
+    return shared_counts([each.table for each in drawn if each is not None])
+
+
 def _worst_case_sentence(found: Certification, line: CertifiedAt, clean: Any) -> str:
     where = f"Radius {line.radius_text}: " if line.radius_text else ""
     if line.worst is None:
         return f"{where}no sample is certified, so there is nothing to draw."
-    before = "" if clean is None else f"{number(clean.ece)} (estimate) without a perturbation, "
+    before = "" if clean is None else f"{share_text(clean.ece)} (estimate) without a perturbation, "
     certified = f"; {line.summary.n_certified:,} of {line.summary.n:,} samples certified"
     certified = "" if found.binary else certified
-    said = f"calibration error {before}at most {line.headline.text} in the worst case{certified}."
+    said = f"calibration error {before}at most {claim_text(line.headline)} in the worst case{certified}."
     return f"{where}{said}" if where else capital(said)
 
 
@@ -279,6 +309,7 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
         "upper",
         cursor,
         "Samples that are not certified may have any confidence and be right or wrong.",
+        percent=True,
     )
     brier = _chart_by_radius(
         "Brier score" if found.binary else "Brier score, certified samples",
@@ -291,7 +322,7 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
         else "The largest mean squared distance between confidence and correctness.",
     )
     accuracy = _as_staircase(accuracy, lines)
-    error = _error_chart(found, lines, cursor)
+    error = _error_chart(found, lines)
     return [error, brier] if found.binary else [error, accuracy, everything, brier]
 
 
@@ -309,7 +340,7 @@ def _as_staircase(chart: Chart, lines: Sequence[CertifiedAt]) -> Chart:
     return replace(chart, panels=[replace(panel, marks=[made if mark is line else mark for mark in panel.marks])])
 
 
-def _error_chart(found: Certification, lines: Sequence[CertifiedAt], cursor: Cursor | None, group: str = "") -> Chart:
+def _error_chart(found: Certification, lines: Sequence[CertifiedAt], group: str = "") -> Chart:
     series: dict[str, Sequence[Any]] = {
         "on these samples": [line.headline if line.of_certified else None for line in lines]
     }
@@ -322,7 +353,16 @@ def _error_chart(found: Certification, lines: Sequence[CertifiedAt], cursor: Cur
     said = (
         "" if found.binary else "The certified samples become fewer as the radius grows, and the easier ones are left."
     )
-    return _chart_by_radius(f"{title}: {group}" if group else title, lines, series, "upper", cursor, said)
+    one = next((line for line in lines if line.radius == found.at().radius), None)
+    title = f"{title}: {group}" if group else title
+    return _chart_by_radius(title, lines, series, "upper", None, said, percent=True, at=_mark_of_answer(one))
+
+
+def _mark_of_answer(one: CertifiedAt | None) -> Words | None:
+    """The radius that the answer is about, and what it says."""
+    if one is None or one.radius is None or not one.of_certified or math.isnan(one.headline.value):
+        return None
+    return Words([one.radius], [one.headline.value], [f"at most {claim_text(one.headline)}"], beside=True)
 
 
 def _places(lines: Sequence[CertifiedAt]) -> list[float]:
@@ -337,6 +377,8 @@ def _chart_by_radius(
     cursor: Cursor | None,
     caption: str,
     bars: TextBars | None = None,
+    percent: bool = False,
+    at: Words | None = None,
 ) -> Chart:
     def value(each: Any) -> float:
         return math.nan if each is None else float(each.ece if hasattr(each, "ece") else each.value)
@@ -363,6 +405,8 @@ def _chart_by_radius(
         numbers=Table(columns, rows, title),
         guide=True,
         looks=[_LOOKS.get(name.split(" (")[0], 0) for name in series],
+        percent=percent,
+        at=at,
     )
     return replace(made, bars=bars)
 

@@ -25,6 +25,7 @@ from certcal.report.document import (
     Strong,
     Table,
     assumptions_of,
+    cell_of,
     kind_of,
     relation_of,
     text_of,
@@ -55,7 +56,7 @@ _HOW = {True: "from the differences of the paired rows", False: "as of two indep
 def view(found: ChangeComparison) -> Report:
     """The report of two results side by side."""
     estimates = [row.new for row in found.rows if isinstance(row.new, Estimate)]
-    measured = found.kind == "estimates"
+    measured, numbers = found.kind == "estimates", [_chart_of_changes(found)] if found.rows else []
     return Report(
         "What changed?",
         [_headline_of_changes(found)],
@@ -64,7 +65,7 @@ def view(found: ChangeComparison) -> Report:
             Section("Groups", groups_table(found) if found.groups else None, brief=True),
             Section("Bounds on the difference", _claims_of_bounds(found), brief=True),
             Section("Reliability diagrams", diagrams(found, _names(found)) if measured else None),
-            Section("Differences", _chart_of_changes(found) if found.rows else None, folded=True),
+            Section("Differences", numbers, folded=True, pictured=not measured),
         ],
         [Section("Definitions", definitions(estimates, _task_of_tables(found)) if measured else None)],
         f"{found.old.source} → {found.new.source}",
@@ -72,7 +73,7 @@ def view(found: ChangeComparison) -> Report:
         notes=_notes_of_changes(found),
         picture=sides_picture(dict(zip(_names(found), (found.old, found.new), strict=True)), _task_of_tables(found), 1)
         if measured
-        else (),
+        else numbers,
     )
 
 
@@ -139,7 +140,7 @@ def changes_table(found: ChangeComparison, names: tuple[str, str]) -> Table:
 def _cells_of_change(row: Change, spread: bool, tested: bool, judged: bool) -> list[Cell]:
     made: list[Cell] = []
     for each in (row.old, row.new):
-        made.append(text_of(each) if isinstance(each, Estimate) else f"{SIGNS[each.side]} {each.text}")
+        made.append(cell_of(each) if isinstance(each, Estimate) else f"{SIGNS[each.side]} {each.text}")
         made += [interval(each) if isinstance(each, Estimate) else ""] if spread else []
     made += [signed_difference(row), *([interval_of_change(row)] if tested else [])]
     return [*made, row.verdict or ""] if judged else made

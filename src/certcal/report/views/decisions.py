@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certcal._base.rounding import times_text
 from certcal.claims import short_text
+from certcal.report.charts import Chart, Stack, counts
 from certcal.report.document import Cell, Claim, Column, Facts, Report, Section, Table, Text
 
 if TYPE_CHECKING:
@@ -30,13 +32,17 @@ def view(found: Decisions) -> Report:
     )
     used, most = int(found.draws.sum()), s.budget * n
     saved = f"{used:,} noise samples, {most / used:.1f} times fewer than {s.budget:,} for each input."
+    chart = verdicts_chart(found)
     facts = [("model", s.model), ("sigma", f"{s.sigma:g}"), ("noise", s.noise), ("alpha", level)]
     facts += [("alpha below", short_text(s.alpha_below, "upper")), ("budget", f"{s.budget:,}"), ("n0", f"{s.n0:,}")]
     facts += [("looks at multiples of", f"{s.block:,}"), ("seed", str(s.seed))]
     return Report(
         f"Is the certified radius above {radius}?",
         [claim],
-        [Section("Verdicts", [_verdicts(found), Text(saved, "note")], brief=True)],
+        [
+            Section("Samples by verdict", chart, pictured=True),
+            Section("Verdicts", [_verdicts(found), Text(saved, "note")], brief=True),
+        ],
         [Section("Settings", [Facts(facts)])],
         found.source,
         f"{n:,} samples; sigma {s.sigma:g}, alpha {level}",
@@ -44,15 +50,32 @@ def view(found: Decisions) -> Report:
             f"Undecided samples count as not certified: they used up the budget of {s.budget} noise samples. "
             "Deciding them again with a larger budget spends alpha again."
         ],
+        picture=[chart],
     )
 
 
-def _verdicts(found: Decisions) -> Table:
+def verdicts_chart(found: Decisions) -> Chart:
+    """How many samples got each verdict, and how many of them are predicted correctly."""
+    names, terms, totals = list[str](), list[dict[str, float]](), list[str]()
+    for name, chosen in _chosen(found).items():
+        right, several = int(np.count_nonzero(found.correct & chosen)), int(np.count_nonzero(chosen))
+        names.append(name)
+        terms.append({"predicted correctly": right, "predicted wrongly": several - right})
+        totals.append(f"{several:,} of {len(found):,}")
+    said = " ".join(f"{name}: {total}." for name, total in zip(names, totals, strict=True))
+    return Chart("Samples by verdict", said, [Stack(names, terms, totals, counts([len(found)]))])
+
+
+def _chosen(found: Decisions) -> dict[str, NDArray[np.bool_]]:
+    """Which samples got a verdict, by its words."""
     low, high = (short_text(found.setting.radius, end) for end in ("lower", "upper"))
-    texts = {text.format(low=low, high=high): found.decision == verdict for verdict, text in _ROWS}
+    return {text.format(low=low, high=high): found.decision == verdict for verdict, text in _ROWS}
+
+
+def _verdicts(found: Decisions) -> Table:
     names = ("samples", "correct", "median noise samples", "noise samples")
     rows: list[list[Cell]] = []
-    for name, chosen in texts.items():
+    for name, chosen in _chosen(found).items():
         own = found.draws[chosen]
         median = int(np.median(own)) if own.size else None
         rows.append([name, own.size, int(np.count_nonzero(found.correct & chosen)), median, int(own.sum())])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from certcal._base.rounding import percent_text
+from certcal._base.rounding import percent_text, round_outward
 from certcal._base.text import capital
 from certcal.claims import Estimate
 from certcal.report.charts import (
@@ -85,16 +85,20 @@ def _interval(group: MeasuredGroup, task: str) -> NamedInterval:
     if task == "binary":
         known = rate.predicted > 0
         low, value, high = (rate.ratio_interval[0], rate.ratio, rate.ratio_interval[1]) if known else (math.nan,) * 3
-        return NamedInterval(group.name, low, value, high, (_two(value), _ends(low, high, 2)))
+        return NamedInterval(group.name, low, value, high, (_two(value), _ends(low, high, 2, 1.0)))
     low, value, high = (100 * each for each in (rate.gap_interval[0], rate.gap, rate.gap_interval[1]))
-    return NamedInterval(group.name, low, value, high, (signed(value, 1), _ends(low, high, 1)))
+    return NamedInterval(group.name, low, value, high, (signed(value, 1), _ends(low, high, 1, 0.0)))
 
 
 def _two(value: float) -> str:
     return f"{value:.2f}" if math.isfinite(value) else "–"
 
 
-def _ends(low: float, high: float, digits: int) -> str:
+def _ends(low: float, high: float, digits: int, ideal: float = math.nan) -> str:
+    """Both ends; an interval without the ideal in as many digits as show that."""
+    end, side = (low, "lower") if low > ideal else (high, "upper")
+    if low > ideal or high < ideal:
+        digits = next((more for more in range(digits, 6) if float(round_outward(end, side, more)) != ideal), digits)
     return between(low, high, digits) or NOTHING
 
 

@@ -225,7 +225,8 @@ def _certainty_note(found: Measurement) -> str:
 
 
 def _intervals_note(given: Mapping[str, Any]) -> str:
-    said = f"Intervals: {percent_text(given['level'])}, each on its own; those of the answer hold together. {INTERVALS}"
+    together = "those of the answer hold together" + ("" if given["level"] == 0.95 else ", with 95%")
+    said = f"Intervals: {percent_text(given['level'])}, each on its own; {together}. {INTERVALS}"
     if "bootstrap" not in given:
         return said
     drawn = f"{given['bootstrap']:,} resamples, seed {given['seed']}"

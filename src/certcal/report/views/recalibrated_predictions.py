@@ -193,7 +193,8 @@ def _tried_table(found: PredictionRecalibration) -> Table | None:
         heads, rows = heads[:2], [row[:3] for row in rows]
     columns = [Column("map"), *(Column(head, "estimate", priority=place) for place, head in enumerate(heads))]
     others = sorted(set(found.fold_methods) - {found.method})
-    note = f"In other folds the choice was {', '.join(others)}." if others else ""
+    note = "Before and after, above, also counts what choosing among the maps costs, anew in every fold."
+    note += f" In other folds the choice was {', '.join(others)}." if others else ""
     return Table(columns, rows, found.choice.why, note)
 
 

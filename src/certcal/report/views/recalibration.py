@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.rounding import minus, sure_text
+from certcal._base.rounding import claim_text, minus, sure_text
 from certcal._base.text import capital, counted
 from certcal.binning import bin_table, equal_width_edges
 from certcal.claims import Certificate, Estimate, in_full, short_text
@@ -18,6 +18,7 @@ from certcal.report.charts import Axis, Chart, Line, Mark, Panel, Points, Segmen
 from certcal.report.document import (
     Block,
     Cell,
+    Choice,
     Claim,
     Column,
     Details,
@@ -74,13 +75,17 @@ def view(found: CertifiedRecalibration) -> Report:
         f"ECE has {bins} bins, closed on the {closed}. Certified numbers are over the certified held-out samples, and "
         "rounded in the safe direction.",
     ]
+    drawn, worst = charts(found), _worst_case_section(found)
+    picture = _picture(found, worst) or [Figures(drawn[:1])]
+    of_map = isinstance(picture[0], Figures)
     return Report(
         "Which confidences survive an attack after recalibration?",
         _headline_of_recalibration(found),
         [
             Section("Before and after", _before_and_after(found), brief=True),
-            Section("Map and trade-off", Figures(charts(found))),
-            Section("Worst case by radius" if len(found.radii) > 1 else "Worst case", _worst_case_section(found)),
+            Section("Map", Figures(drawn[:1]), pictured=of_map),
+            Section("Clean and certified Brier scores", Figures(drawn[1:]) if drawn[1:] else None),
+            Section("Worst case by radius" if len(found.radii) > 1 else "Worst case", worst, pictured=not of_map),
             Section("All maps", _all_maps(found), brief=True, folded=True),
             Section("Population", _population_section(found)),
         ],
@@ -90,7 +95,17 @@ def view(found: CertifiedRecalibration) -> Report:
         ],
         notes=notes,
         smaller=_smaller_documents(found),
+        picture=picture,
     )
+
+
+def _picture(found: CertifiedRecalibration, worst: Sequence[Block]) -> list[Block]:
+    """The worst case after the map, and before it; of several radii there is a slider further below."""
+    drawn = [[chart] for block in worst if isinstance(block, Figures) for chart in block.charts]
+    if len(found.radii) > 1 or len(drawn) != 2:
+        return []
+    said = [Text(each.text, "note") for each in worst if isinstance(each, Text)]
+    return [Choice("state", "Confidences", ("before the map", "after"), 1, drawn, switch=True), *said]
 
 
 def charts(found: CertifiedRecalibration) -> Sequence[Chart]:
@@ -259,8 +274,8 @@ def _worst_case_at(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt
     hold = "" if after.claim is None else " where every certificate holds"
     said = (
         f"{capital(within(after.radius))} the calibration error{hold} is at most "
-        f"{_worst_of(before, 'calibration_error').text} before and at most "
-        f"{_worst_of(after, 'calibration_error').text} after the map; {after.summary.n_certified:,} of "
+        f"{claim_text(_worst_of(before, 'calibration_error'))} before and at most "
+        f"{claim_text(_worst_of(after, 'calibration_error'))} after the map; {after.summary.n_certified:,} of "
         f"{after.summary.n:,} held-out samples are certified."
     )
     drawn: list[Chart] = []
