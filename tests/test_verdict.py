@@ -65,20 +65,24 @@ def test_a_verdict_fits_what_it_prints(make, value, limit, relation):
 @pytest.mark.parametrize(
     ("claim", "text", "sentence"),
     [
-        (bound(0.05), "error <= 0.05", "met: error is at most 5% (limit 5%), 95% sure."),
-        (bound(0.049905), "error <= 4.995 %", "met: error is at most 4.991% (limit 4.995%), 95% sure."),
-        (bound(0.25), "Error < .25", "not shown: error is at most 25.00% (must be below 25%), 95% sure."),
-        (bound(0.5, "lower"), "error ≥ 0.6", "not shown: error is at least 50.00% (limit 60%), 95% sure."),
-        (bound(0.5, name="slope"), "slope <= 0.6", "met: slope is at most 0.5000 (limit 0.6), 95% sure."),
-        (bound(0.5, name="slope"), "slope <= 60%", "met: slope is at most 50.00% (limit 60%), 95% sure."),
-        (certificate(0.2), "error <= 5e-1", "met: error (radius=0.5) is at most 20.01% (limit 50%), 99.9% sure."),
+        (bound(0.05), "error <= 0.05", "met: error is at most 5% (limit 5%), 95% sure (proven)."),
+        (bound(0.049905), "error <= 4.995 %", "met: error is at most 4.991% (limit 4.995%), 95% sure (proven)."),
+        (bound(0.25), "Error < .25", "not shown: error is at most 25.00% (must be below 25%), 95% sure (proven)."),
+        (bound(0.5, "lower"), "error ≥ 0.6", "not shown: error is at least 50.00% (limit 60%), 95% sure (proven)."),
+        (bound(0.5, name="slope"), "slope <= 0.6", "met: slope is at most 0.5000 (limit 0.6), 95% sure (proven)."),
+        (bound(0.5, name="slope"), "slope <= 60%", "met: slope is at most 50.00% (limit 60%), 95% sure (proven)."),
+        (
+            certificate(0.2),
+            "error <= 5e-1",
+            "met: error (radius=0.5) is at most 20.01% (limit 50%), 99.9% sure (proven).",
+        ),
         (
             worst(math.inf),
             "error <= 2",
             "not met: worst-case error is inf (limit 2), inside the intervals.",
         ),
         (worst(0.3), "error <= 0.2", "not met: worst-case error is 30.00% (limit 20%), inside the intervals."),
-        (estimate(-0.03125), "error <= 0", "met: error is at most −3.12% (limit 0%), 90% sure."),
+        (estimate(-0.03125), "error <= 0", "met: error is at most −3.12% (limit 0%), 90% sure (asymptotic)."),
         (
             Estimate("ece", 0.0613, 9),
             "estimate ECE<=0.05",
@@ -89,7 +93,7 @@ def test_a_verdict_fits_what_it_prints(make, value, limit, relation):
             "estimate ece <= 1",
             "not shown: the estimate of calibration error is undefined (limit 1), on these samples only.",
         ),
-        (estimate(math.nan), "error <= 1", "not shown: error is undefined (limit 1), 90% sure."),
+        (estimate(math.nan), "error <= 1", "not shown: error is undefined (limit 1)."),
         (
             CertifiedValue("skill", math.nan, 9, "undefined", ""),
             "skill >= 0",
@@ -103,18 +107,18 @@ def test_a_verdict_fits_what_it_prints(make, value, limit, relation):
         (
             Estimate("slope", 1.02, 100, {}, Interval(0.9375, 1.0625, 0.95, "score")),
             "0.9 <= slope <= 1.1",
-            "met: slope is between 0.9375 and 1.0625 (limits 0.9 to 1.1), 95% sure.",
+            "met: slope is between 0.9375 and 1.0625 (limits 0.9 to 1.1), 95% sure (asymptotic).",
         ),
         (
             Estimate("slope", 0.98, 100, {}, Interval(0.8, 1.2, 0.95, "score")),
             "1.1 > slope > 0.9",
-            "not shown: slope is between 0.8000 and 1.2000 (limits 0.9 to 1.1), 95% sure; "
+            "not shown: slope is between 0.8000 and 1.2000 (limits 0.9 to 1.1), 95% sure (asymptotic); "
             "about 1,100 samples would show it.",
         ),
         (
             Estimate("slope", 0.7, 100, {}, Interval(0.6, 0.75, 0.95, "score")),
             "90% ≤ slope ≤ 110%",
-            "not met: slope is at most 75.00% (limits 90% to 110%), 95% sure.",
+            "not met: slope is at most 75.00% (limits 90% to 110%), 95% sure (asymptotic).",
         ),
     ],
 )
@@ -179,20 +183,21 @@ def test_percentiles_of_resamples_show_either_outcome_only_with_their_mirror_ima
 def test_both_ends_of_two_bounds_hold_with_the_sum_of_their_failures():
     both = [Candidate(Bound("error", value, side, 0.05, 9, ())) for value, side in ((0.01, "lower"), (0.04, "upper"))]
     (one,) = judge(both, "0.005 <= error <= 0.05").judgements
-    assert one.sentence == "met: error is between 1.00% and 4.01% (limits 0.5% to 5%), 90% sure."
+    assert one.sentence == "met: error is between 1.00% and 4.01% (limits 0.5% to 5%), 90% sure (proven)."
     assert one.failure == 0.1
     (one,) = judge(both, "0.005 <= error <= 0.03").judgements  # says one number
-    assert (one.outcome, one.failure, one.remark) == ("not shown", 0.05, ", 95% sure")
+    assert (one.outcome, one.failure, one.remark) == ("not shown", 0.05, ", 95% sure (proven)")
     assert judge(both, ("0.005 <= error <= 0.05", "error <= 0.05")).note.endswith(
         "All numbers hold together: 85% sure."
     )
     worse = [Candidate(replace(each.claim, delta=0.6)) for each in both]
-    assert judge(worse, "0.005 <= error <= 0.05").lines[0].endswith("0% sure.")
+    assert judge(worse, "0.005 <= error <= 0.05").lines[0].endswith("0% sure (proven).")
     # Ends of different numbers are not said as an interval of one.
     several = [interval(0.05, *ends, bins=bins, closed="left") for bins, *ends in ((5, 0.03, 0.04), (15, 0.04, 0.06))]
     (one,) = judge(several, "0.01 <= ece <= 0.1").judgements
     assert (
-        one.sentence == "met: calibration error in 5 bins (worst of 2) is at least 2.99% (limits 1% to 10%), 95% sure."
+        one.sentence
+        == "met: calibration error in 5 bins (worst of 2) is at least 2.99% (limits 1% to 10%), 95% sure (asymptotic)."
     )
 
 
@@ -321,7 +326,7 @@ def test_every_asks_each_group_and_fails_when_one_does():
     (one,) = found.verdict("ece(site=west) <= 1").judgements
     assert (one.group, one.value, one.where) == ("west", ends["west"], "west")
     assert one.sentence.startswith("met: calibration error in 15 bins for west is at most")
-    with pytest.raises(InputError, match="ece has no group=west; there is"):
+    with pytest.raises(InputError, match="ece has no 'group' here; there is bins or closed or site"):
         found.verdict("ece(group=west) <= 1")
     assert found.verdict("ece <= 1").judgements[0].group is None
 
@@ -422,7 +427,7 @@ def test_several_requirements_are_a_table():
     assert str(verdict).splitlines()[:3] == [
         "2 requirements: 1 not shown, 1 met.",
         "not shown  ece <= 7%                 calibration error in 15 bins at most 8.01%  7%   "
-        "95% sure; about 820 samples would show it",
+        "95% sure (asymptotic); about 820 samples would show it",
         "met        estimate accuracy >= 80%  the estimate of accuracy 90.00%             80%  on these samples only",
     ]
 

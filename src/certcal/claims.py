@@ -255,6 +255,11 @@ class Interval(PlainValues):
     for calibration errors near zero it tends to lie above the population value, and may exclude the estimate."""
 
     @property
+    def says_nothing(self) -> bool:
+        """Whether both ends are infinite or undefined, as those of an infinite number are."""
+        return not (math.isfinite(self.lower) or math.isfinite(self.upper))
+
+    @property
     def resampled(self) -> bool:
         """Whether it comes from resamples."""
         return self.method == "percentile"
@@ -304,8 +309,8 @@ class Estimate(PlainValues, NotebookCard, kind="estimate", more="sentence"):
     def sentence(self) -> str:
         """What is claimed."""
         text = f"{self.name}{in_words(self.settings)} is {minus(decimals(self, 5))} on {these_samples(self.n)}"
-        if self.interval is not None:
-            spread = self.interval
+        spread = self.interval
+        if spread is not None and not spread.says_nothing:
             kind = f"{spread.method} bootstrap interval" if spread.resampled else "interval"
             lower, upper = map(minus, spread.ends(5))
             text += f", {percent_text(spread.level)} {kind} {lower} to {upper}"

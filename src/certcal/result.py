@@ -24,7 +24,7 @@ from certcal._base.rounding import claim_text, percent_text
 from certcal._base.text import capital
 from certcal._base.told import Named
 from certcal.claims import NO_GUARANTEE, assumptions_of
-from certcal.verdict import Candidate, Requirement, Verdict, judge, read_requirements
+from certcal.verdict import Candidate, Requirements, Verdict, judge
 
 if TYPE_CHECKING:
     from certcal.report.document import Report
@@ -244,6 +244,10 @@ class Result(Named, PlainValues, ABC):
                 found.setdefault(each.key, each.claim)
         return found
 
+    def further_names(self) -> Iterable[tuple[Sequence[str], Any]]:
+        """All that a requirement can name of the whole."""
+        return [((*each.names, each.claim.name), each.claim) for each in self.candidates() if each.group is None]
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.claims())
 
@@ -251,7 +255,7 @@ class Result(Named, PlainValues, ABC):
         """The claims that requirements can name, the headline's first."""
         return [Candidate(claim) for claim in self.claims() if hasattr(claim, "value") and hasattr(claim, "to_dict")]
 
-    def verdict(self, *require: str | Requirement) -> Verdict:
+    def verdict(self, *require: Requirements) -> Verdict:
         """Whether requirements such as "ece <= 5%" are met, with a sentence for each; true if all are.
 
         Each is met, not met, or not shown by so few samples. It is judged on the bound or certificate, else on the
@@ -261,11 +265,11 @@ class Result(Named, PlainValues, ABC):
         Parameters
         ----------
         require
-            One requirement or several, all of which must be met.
+            One requirement or several, also as a list, all of which must be met.
         """
         return judge(self.candidates(), require, import_module("certcal.report.names").vocabulary())
 
-    def to_json(self, *, require: str | Iterable[str] = (), provenance: Provenance | None = None) -> str:
+    def to_json(self, *, require: Requirements = (), provenance: Provenance | None = None) -> str:
         """Indented JSON: null for what is undefined, the word for what is infinite.
 
         Parameters
@@ -277,7 +281,7 @@ class Result(Named, PlainValues, ABC):
         """
         return as_text(self.document(require=require, provenance=provenance))
 
-    def document(self, *, require: str | Iterable[str] = (), provenance: Provenance | None = None) -> dict[str, Any]:
+    def document(self, *, require: Requirements = (), provenance: Provenance | None = None) -> dict[str, Any]:
         """What JSON files and pages hold: the plain values, how they came about, and the verdict if asked.
 
         With a verdict, the headline is the number that decided.
@@ -286,7 +290,7 @@ class Result(Named, PlainValues, ABC):
         found: dict[str, Any] = {"schema": self.schema, "certcal": version("certcal"), "provenance": origin.to_dict()}
         found |= {"answer": self.answer.to_dict(), **self.contents()}
         if require:
-            verdict = self.verdict(*read_requirements(require))
+            verdict = self.verdict(require)
             found |= {"headline": verdict.decisive.headline(found.get("headline")), "verdict": verdict.to_dict()}
         return for_json(found)
 
@@ -336,7 +340,7 @@ class Result(Named, PlainValues, ABC):
         self,
         *,
         title: str | None = None,
-        require: str | Iterable[str] = (),
+        require: Requirements = (),
         about: Mapping[str, str] | None = None,
         provenance: Provenance | None = None,
         **options: Any,

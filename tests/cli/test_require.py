@@ -66,12 +66,47 @@ def test_a_page_of_what_fails_is_written_and_each_group_can_be_asked(certcal_com
     assert all(f"every ece &lt;= 0.001</bdi></td><td><bdi>{site}<" in groups for site in ("north", "south"))
 
 
-def test_a_requirement_that_cannot_be_judged_loses_no_numbers(certcal_command, scores, here):
-    ran = certcal_command("measure", scores, "--require", "certified accuracy >= 1%", "-o", "a.json")
+def test_a_requirement_that_cannot_be_judged_is_said_first_and_loses_no_numbers(certcal_command, scores, here):
+    ran = certcal_command("measure", scores, "--by", "site", "--require", "ece(site=nord) <= 9%", "-o", "a.json")
     assert ran.code == 2
-    assert ran.err.startswith("wrote a.json\ncertcal: error: --require: there is no 'certified accuracy' here")
+    said = "--require: ece has no site=nord; did you mean 'north'? The numbers follow, without a verdict."
+    assert ran.err == f"certcal: error: {said}\nwrote a.json\n"
     assert "ECE" in ran.out
     assert "verdict" not in json.loads((here / "a.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("command", "require", "said"),
+    [
+        ("measure", "every ece <= 5%", "asks every group, and there are none; .* \\(--by\\)"),
+        ("measure", "ece(bins=10) <= 5%", "ece has no bins=10; there is bins=15"),
+        ("measure", "ece(site=north) <= 5%", "there is bins or closed, and groups with --by"),
+        ("measure", "difference ece <= 5%", "there is no 'difference ece' here"),
+        ("measure", "population ece <= 5%", "there is no 'population ece' here"),
+        ("measure", "Spiegelhalter’s z <= 2", "judge the estimate with 'estimate Spiegelhalter’s z <= 2'"),
+        ("measure", "certified accuracy >= 1%", "there is no 'certified accuracy' here"),
+        ("report", "every ece <= 5%", "asks every group"),
+        ("bound", "calibration slope >= 0.5", "there is no 'calibration slope' here"),
+        ("bound", "every ece <= 5%", "asks every group"),
+        ("compare", "every ece <= 5%", "asks every group"),
+        ("compare", "population ece <= 5%", "there is no 'population ece' here"),
+    ],
+)
+def test_what_no_table_can_answer_is_refused_before_the_work(certcal_command, scores, here, command, require, said):
+    sources = (scores, scores) if command == "compare" else (scores,)
+    ran = certcal_command(command, *sources, "--require", require, "-o", "a.html")
+    assert (ran.code, ran.out) == (2, "")
+    assert re.match(f"certcal: error: --require: .*{said}", ran.err)
+    assert len(ran.err.splitlines()) == 1
+    assert not (here / "a.html").exists()
+
+
+def test_printed_names_work_behind_a_prefix_and_of_groups(certcal_command, scores):
+    asked = ("difference log loss <= 1", "old O/E <= 9", "difference ECE, equal-mass bins <= 1", "every ece <= 1")
+    given = [word for each in (*asked, "ece(site=north) <= 1") for word in ("--require", each)]
+    ran = certcal_command("compare", scores, scores, "--by", "site", *given, "--json")
+    assert ran.code == 0, ran.err
+    assert {each["passed"] for each in json.loads(ran.out)["verdict"]} == {True}
 
 
 @pytest.mark.parametrize("command", ["measure", "bound", "report"])

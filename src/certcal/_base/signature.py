@@ -141,6 +141,8 @@ def check_arguments(given: Iterable[str], known: Sequence[str], roles: Sequence[
     certcal.InputError: unexpected argument 'bin'; did you mean 'bins'?
     """
     for name in given:
+        if name == "require" and name not in known:  # results are asked, not verbs
+            raise InputError(f"unexpected argument {name!r}; ask the result, as in .verdict('ece <= 5%')")
         if name not in known:
             is_role = name in roles
             others = f"name columns as in columns={{{name!r}: '…'}}" if is_role else f"there are {', '.join(known)}"
@@ -552,4 +554,6 @@ def _too_many(verb: str, places: Sequence[str], given: int) -> InputError:
     remedy = f"name the others: {verb}({shown}, name=value)"
     if list(places) == ["model", "data"] and given == 3:
         remedy = f"inputs and labels are one argument: {verb}(model, (X, y))"
+    if list(places) == ["page", "data"] and given == 3:
+        remedy = f"outcomes and probabilities are one argument: {verb}(page, (y_true, y_prob))"
     return InputError(f"{verb} takes {shown} and was given {given} arguments by position", remedy=remedy)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import ItemsView, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, cast
+from importlib import import_module
+from typing import Any, NamedTuple, cast
 
 from certcal._base.checks import InputError
 from certcal._base.rounding import decimals, minus, round_outward
@@ -45,14 +46,43 @@ class Named:
     def __contains__(self, name: object) -> bool:
         return self.get(cast("str", name)) is not None
 
+    def further_names(self) -> Iterable[tuple[Sequence[str], Any]]:
+        """More numbers that names may mean, each with what it is called."""
+        return ()
+
     def __getitem__(self, name: Any) -> Any:
-        named = self.named()
-        key = next((each for each in named if plain_name(each) == plain_name(str(name))), None)
-        if key is None:
-            raise UnknownNameError(
-                f"there is no {name!r}", remedy=did_you_mean(name, named, f"there are {', '.join(named) or 'none'}")
-            )
-        return named[key]
+        asked, *setting = cast("tuple[Any, ...]", name) if isinstance(name, tuple) else (name,)
+        known = [_Number.of(key, each) for key, each in self.named().items()]
+        known += [_Number(tuple(names), each, None) for names, each in self.further_names()]
+        words = import_module("certcal.report.names").vocabulary().names(str(asked))
+        for meant in (plain_name(str(asked)), *words):
+            found = [each for each in known if meant in map(plain_name, each.names)]
+            found = [each for each in found if not setting or each.setting == setting[0]]
+            several = [each.setting for each in found if each.one_of_several]
+            if len(several) > 1:
+                there = " or ".join(f"[{asked!r}, {each!r}]" for each in several)
+                raise UnknownNameError(f"there are {len(several)} of {asked!r}", remedy=f"ask for one, as in {there}")
+            if found:
+                return found[0].value
+        names = list(dict.fromkeys(each.names[0] for each in known))
+        raise UnknownNameError(
+            f"there is no {name!r}", remedy=did_you_mean(asked, names, f"there are {', '.join(names) or 'none'}")
+        )
+
+
+class _Number(NamedTuple):
+    names: tuple[str, ...]
+    value: Any
+    setting: Any
+    one_of_several: bool = False
+
+    @classmethod
+    def of(cls, key: Any, value: Any) -> _Number:
+        """By its key: a name, or a name and a setting where there are several."""
+        name, *rest = cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,)
+        own = getattr(value, "name", None)
+        names = (str(name), *([own] if isinstance(own, str) else []))
+        return cls(names, value, rest[0] if rest else getattr(value, "settings", {}).get("bins"), bool(rest))
 
 
 def first_by_name(rows: Iterable[Any]) -> dict[str, Any]:
@@ -113,7 +143,7 @@ def _number(claim: Any, brief: bool) -> str:
     side = getattr(claim, "side", "") or getattr(claim, "extreme", "")
     text = minus(getattr(claim, "text", "") or decimals(claim))
     ends = getattr(claim, "interval", None)
-    if brief or ends is None:
+    if brief or ends is None or ends.says_nothing:
         return text if brief or not side else f"at {'most' if side in ('upper', 'highest') else 'least'} {text}"
     lower, upper = (minus(round_outward(end, side)) for end, side in ((ends.lower, "lower"), (ends.upper, "upper")))
     return f"{text} ({lower} to {upper})"

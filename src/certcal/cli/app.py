@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from certcal._base.checks import InputError
 from certcal._base.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -91,7 +92,6 @@ class ExampleCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the library names options instead of an argument and beside roles."""
-        from certcal._base.checks import InputError
         from certcal._base.parts import PartsMissingError
         from certcal.cli.progress import tell
 
@@ -100,18 +100,22 @@ class ExampleCommand(click.Command):
         except PartsMissingError as error:  # this part is done, and others are for other processes
             tell(str(error))
         except InputError as error:
-            words = (*error.roles, *error.add)
-            options = {role: spelled for role in words if (spelled := self._option_of_argument(role)) != role}
-            if error.argument is None and not words:
+            if error.argument is None and not (error.roles or error.add):
                 raise
-            argument = None if error.argument is None else self._option_of_argument(error.argument)
-            replaced = {options.get(role) for role in error.add}
-            given = list[str](ctx.find_root().obj or ())
-            for place in reversed(range(len(given))):
-                option, equals, _ = given[place].partition("=")
-                if option in replaced:
-                    del given[place : place + (1 if equals else 2)]
-            raise InputError(error.said(argument, options, shlex.join(("certcal", *given)))) from error
+            raise InputError(self.in_options(ctx, error)) from error
+
+    def in_options(self, ctx: click.Context, error: InputError) -> str:
+        """What an error of the library says, with options in place of arguments and roles."""
+        words = (*error.roles, *error.add)
+        options = {role: spelled for role in words if (spelled := self._option_of_argument(role)) != role}
+        argument = None if error.argument is None else self._option_of_argument(error.argument)
+        replaced = {options.get(role) for role in error.add}
+        given = list[str](ctx.find_root().obj or ())
+        for place in reversed(range(len(given))):
+            option, equals, _ = given[place].partition("=")
+            if option in replaced:
+                del given[place : place + (1 if equals else 2)]
+        return error.said(argument, options, shlex.join(("certcal", *given)))
 
     def _option_of_argument(self, argument: str) -> str:
         """The option that sets an argument of a verb or names the column of a role; the argument itself without one."""

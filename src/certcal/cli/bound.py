@@ -13,6 +13,7 @@ from certcal._base.signature import Spec, settings_of
 from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, origin, output_options
 from certcal.cli.options import Typed, bound_column_options, option, pop_columns, verb_options
+from certcal.cli.rehearsal import refuse_unanswerable
 from certcal.data.schema import OPTIONS
 from certcal.verbs.bound import BoundSettings
 from certcal.verbs.bound import bound as verb
@@ -73,8 +74,8 @@ def bound(table: str, by: str | None, tolerance: float | None, where: bool, outp
             raise InputError("--where is for all samples; leave --by out")
         output.emit(band(table, columns=columns, **given))
         return
-    found = verb(table, by=by, columns=columns, **given)
-    output.emit(found)
+    refuse_unanswerable(output.require, verb, {**columns, **given, "by": by})
+    output.emit(verb(table, by=by, columns=columns, **given))
 
 
 def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: BoundSettings, output: Output) -> None:

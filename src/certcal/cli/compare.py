@@ -13,6 +13,7 @@ from certcal._base.signature import Spec, check_setting, defaults_of, specs_of
 from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, is_given, output_options
 from certcal.cli.options import Typed, compare_column_options, option, verb_options
+from certcal.cli.rehearsal import refuse_unanswerable
 from certcal.data.schema import OPTIONS
 from certcal.result import Result
 from certcal.verbs.changes import compare_tables
@@ -105,6 +106,7 @@ def compare(sources: tuple[str, ...], output: Output, **options: Any) -> None:
     chosen = {name: options[name] for name in (_OF_TABLES if of_tables else _OF_RUNS)}
     if of_tables:
         chosen["metrics"] = output.with_required(chosen["metrics"])
+        refuse_unanswerable(output.require, compare_tables, chosen, tables=2)
     given: list[Any] = [named] if named else list(sources)
     found: Result = cast("Any", verb)(*given, **chosen)
     output.emit(found)

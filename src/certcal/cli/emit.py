@@ -17,11 +17,13 @@ from click.core import ParameterSource
 from certcal._base.checks import InputError
 from certcal._base.files import refuse_overwriting, size_and_digest, write_together
 from certcal._base.text import did_you_mean
+from certcal.cli.app import ExampleCommand
+from certcal.cli.errors import BAD_INPUT, complain
 from certcal.cli.mlflow import log_to_mlflow, mlflow_option
 from certcal.cli.options import OUTPUT, option, options
 from certcal.cli.progress import be_quiet, tell
 from certcal.result import MARKUP, NUMBERS, PAGE, PICTURES, TEXT, Answer, Result
-from certcal.verdict import Requirement, Verdict, plain
+from certcal.verdict import PREFIX, Requirement, Verdict, plain
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -41,9 +43,8 @@ _KINDS = {
 }
 
 
-# What stands before the name of a number where several of it are compared, and behind one of a population.
-_OF_CHANGES = re.compile(r"^(difference|old|new|clean|reached|samples|claimed)_")
-_OF_POPULATIONS = re.compile(r"^population_|_(of|for)_the_(weighted_)?population$|_in_the_population$")
+# What stands beside the name of a number that is certified, or about a population.
+_BESIDE = re.compile(r"^(population|samples|claimed)_|_(of|for)_the_(weighted_)?population$|_in_the_population$")
 _DIGEST_OF_FOLDERS = (
     "The SHA-256 of a run or folder is that of the list of its files with theirs. Inside its folder: "
     "find * -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum"
@@ -98,20 +99,24 @@ class Output:
         metrics = click.get_current_context().params.get("metrics") or ()
         known = {*requirement_names()} | {plain(each.__name__) for each in metrics if callable(each)}
         for each in self.require:
-            name = _OF_POPULATIONS.sub("", _OF_CHANGES.sub("", each.name))
+            name = _BESIDE.sub("", PREFIX.sub("", each.name, count=1))
             if name not in known:
                 hint = did_you_mean(name, known, "certcal measure --help and docs/reports.md have the names")
                 raise InputError(f"there is no number called {each.words!r}", argument="require", remedy=hint)
 
     def with_required(self, metrics: Iterable[Any]) -> tuple[Any, ...]:
         """Metrics that were asked for, or the default, and those that requirements are about."""
-        from certcal.metrics.registry import DEFAULT, metric_name, row_names
+        from certcal.metrics.registry import DEFAULT, TASK_KINDS, metric_name, named_rows, row_names
         from certcal.report.names import vocabulary
 
-        asked = (_OF_CHANGES.sub("", each.name) for each in self.require)
-        named = (next(iter(vocabulary().meanings.get(metric_name(each), ())), each) for each in asked)
-        required = [name for name in named if name in row_names()]
-        return (*(tuple(metrics) or (DEFAULT,)), *required) if required else tuple(metrics)
+        found = tuple(metrics)
+        for each in self.require:
+            name = PREFIX.sub("", each.name, count=1)
+            meant = (metric_name(name), *vocabulary().names(name))
+            lacking = [row_names(task) for task in TASK_KINDS if {*named_rows(found, task)}.isdisjoint(meant)]
+            required = [one for one in meant if any(one in rows for rows in lacking)]
+            found = (*(found or (DEFAULT,)), *required[:1]) if required else found
+        return found
 
     def emit(
         self,
@@ -131,7 +136,7 @@ class Output:
         met, after all of that.
         """
         read = self._sources if sources is None else [Path(each) for each in sources]
-        verdict, refused = self._verdict_or_error(result)
+        verdict = self._verdict(result)
         judged = {"require": self.require} if verdict is not None else {}
         # Files that were read are digested once, and only for those who are told.
         told = {"provenance": provenance(result, read)} if self.as_json or self.paths else {}
@@ -146,19 +151,23 @@ class Output:
             tell(f"wrote {path}")
         if self.mlflow:
             log_to_mlflow(result, [*map(Path, written), *self.paths])
-        if refused is not None:
-            raise refused
+        if self.require and verdict is None:
+            raise click.exceptions.Exit(BAD_INPUT)
         if verdict is not None and not verdict.passed:
             raise click.exceptions.Exit(NOT_MET)
 
-    def _verdict_or_error(self, result: Result) -> tuple[Verdict | None, InputError | None]:
-        """The verdict, or why there is none: that must not lose numbers that took long to find."""
+    def _verdict(self, result: Result) -> Verdict | None:
+        """The verdict; why there is none is said at once, for that must not lose numbers that took long to find."""
         if not self.require:
-            return None, None
+            return None
         try:
-            return result.verdict(*self.require), None
+            return result.verdict(*self.require)
         except InputError as error:
-            return None, error
+            context = click.get_current_context()
+            own = context.command
+            said = own.in_options(context, error) if isinstance(own, ExampleCommand) else str(error)
+            complain(f"{said}{'' if said.endswith('?') else '.'} The numbers follow, without a verdict.")
+            return None
 
     def _print_result(self, result: Result, verdict: Verdict | None, answer: Answer | None, **report: Any) -> None:
         if self.as_json:

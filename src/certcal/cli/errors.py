@@ -57,22 +57,22 @@ def _run_to_exit_code(command: click.Command, arguments: list[str]) -> int:
     except click.exceptions.Exit as leaving:
         return _exit_code_after_flush(leaving.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        _complain("interrupted", prefix="certcal: ")
+        complain("interrupted", prefix="certcal: ")
         return INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return BAD_INPUT
     except click.UsageError as error:
-        _complain(usage_sentence(error))
+        complain(usage_sentence(error))
         if error.ctx is not None:
-            _complain(f"Try '{error.ctx.command_path} --help'.", prefix="")
+            complain(f"Try '{error.ctx.command_path} --help'.", prefix="")
         return BAD_INPUT
     except click.ClickException as error:
-        _complain(error.format_message())
+        complain(error.format_message())
         return BAD_INPUT
     except InputError as error:
         sentence = str(error)
-        _complain(_NO_MEMORY if is_out_of_memory(error) and "memory" not in sentence else sentence)
+        complain(_NO_MEMORY if is_out_of_memory(error) and "memory" not in sentence else sentence)
         return BAD_INPUT
     except BrokenPipeError:
         _abandon_stdout()
@@ -80,17 +80,17 @@ def _run_to_exit_code(command: click.Command, arguments: list[str]) -> int:
     except Exception as error:
         if is_out_of_memory(error):
             _abandon_stdout()
-            _complain(_NO_MEMORY)
+            complain(_NO_MEMORY)
             return BAD_INPUT
         if isinstance(error, OSError):
             _abandon_stdout()
             where = f"{error.filename}: " if error.filename else ""
-            _complain(f"{where}{error.strerror or error}; check the disk, the path and its permissions")
+            complain(f"{where}{error.strerror or error}; check the disk, the path and its permissions")
             return BAD_INPUT
         if DEBUG in arguments:
             for line in traceback.format_exc().splitlines():
-                _complain(line, prefix="")
-        _complain(_bug_sentence(error))
+                complain(line, prefix="")
+        complain(_bug_sentence(error))
         return UNFORESEEN
     return result if isinstance(result, int) else 0
 
@@ -195,12 +195,13 @@ def _exit_code_after_flush(code: int) -> int:
         return BROKEN_PIPE
     except OSError as error:
         _abandon_stdout()
-        _complain(f"the output cannot be written ({error.strerror})")
+        complain(f"the output cannot be written ({error.strerror})")
         return BAD_INPUT
     return code
 
 
-def _complain(sentence: str, prefix: str = "certcal: error: ") -> None:
+def complain(sentence: str, prefix: str = "certcal: error: ") -> None:
+    """Say on standard error what is wrong."""
     try:
         sys.stderr.write(f"{prefix}{printable(sentence)}\n")
         sys.stderr.flush()

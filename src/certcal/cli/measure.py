@@ -9,6 +9,7 @@ import click
 from certcal.cli.app import command
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import model_options, option, prediction_column_options, verb_options
+from certcal.cli.rehearsal import refuse_unanswerable
 from certcal.verbs.measure import measure as verb
 from certcal.verbs.predict import predict
 
@@ -62,11 +63,13 @@ def measure(
             raise click.UsageError(f"{stray} is for predictions made here, and {table} has them; leave one out")
         refuse_run(table)
         output.check(table)
+        refuse_unanswerable(output.require, verb, options)
         output.emit(verb(table, **options))
         return
     if model is None or data is None:
         raise click.UsageError("TABLE is missing; give one, or --model and --data")
     read = existing_files(model, weights, data)
     output.check(*read)
+    refuse_unanswerable(output.require, verb, options)
     found = predict(model, data, outputs=cast("Any", outputs), weights=weights)
     output.emit(verb(found, source=f"{model} on {data}", **options), sources=read)

@@ -75,8 +75,9 @@ class MemoryTable(OpenTable):
 
 
 def is_table(source: Any) -> bool:
-    """Whether something is a table in memory rather than a path."""
-    return isinstance(source, Mapping) or hasattr(source, "__arrow_c_stream__") or _is_frame(source)
+    """Whether something is a table in memory rather than a path or a single column."""
+    stream = hasattr(source, "__arrow_c_stream__") and len(getattr(source, "shape", (0, 0))) == 2
+    return isinstance(source, Mapping) or stream or _is_frame(source)
 
 
 def collected(source: Any) -> Any:

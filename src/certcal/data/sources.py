@@ -206,7 +206,9 @@ class PredictionSource:
         if plain and not is_table(table):
             kind = type(cast("Any", table)).__name__
             arrays = "label=y_true, logits=logits" if "logits" in roles else "y_true, y_prob"
-            remedy = f"name the columns, or write certcal.{self.verb}({arrays}) for arrays"
+            remedy = (
+                f"name the columns, or write certcal.{self.verb}({arrays}) for arrays: what happened is needed, too"
+            )
             raise InputError(f"a table is a file or columns by name ({_TABLES}), not {kind}", remedy=remedy)
         if not roles:
             return cast("Any", table), columns

@@ -17,7 +17,7 @@ from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal._base.rounding import decimals, percent_text
 from certcal._base.select import SLACK
 from certcal._base.threads import map_blocks
-from certcal._base.told import Named, UnknownNameError
+from certcal._base.told import Named
 from certcal.binning import CLOSED, BinTable, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.metrics import classwise, scores
@@ -33,7 +33,6 @@ from certcal.metrics.registry import (
     OfPart,
     OfSamples,
     check_names,
-    metric_name,
     named_rows,
     table_rows,
 )
@@ -101,18 +100,7 @@ class Measurements(Named, PlainValues, NotebookCard, keys="n kind rows"):
         }
 
     def __getitem__(self, key: str | tuple[str, int]) -> Estimate:
-        name, bins = key if isinstance(key, tuple) else (key, None)
-        names = {row.name for row in self.rows}
-        name = name if name in names else metric_name(str(name))
-        found = [row for row in self.rows if row.name == name and bins in (None, row.settings.get("bins"))]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            counts = ", ".join(str(row.settings.get("bins")) for row in found)
-            raise UnknownNameError(
-                f"{name!r} was measured with bins {counts}; ask for one, as in table[{name!r}, {counts.split(',')[0]}]"
-            )
-        raise UnknownNameError(f"no row {key!r}; there are {', '.join(dict.fromkeys(row.name for row in self.rows))}")
+        return super().__getitem__(key)
 
     def __repr__(self) -> str:
         lines = [f"Measurements(n={self.n}, kind={self.kind!r})"]

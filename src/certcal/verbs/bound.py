@@ -199,7 +199,7 @@ class Bounds(Result):
         """Every bound, also by its method."""
         whole = [Candidate(bound, (method,)) for method, bound in self.bounds.items()]
         return whole + [
-            Candidate(bound, (method,), group.name, {str(self.by): group.name, **group.where})
+            Candidate.of_group(bound, (method,), group, self.by)
             for group in self.groups
             for method, bound in group.bounds.items()
         ]

@@ -238,10 +238,19 @@ class ChangeComparison(Result):
                 found += [Candidate(each, (f"difference_{name}",)) for each in (both.upper, both.lower)]
         for group, members in ((None, self._ordered()), *self.groups.items()):
             if self.kind == "estimates":
-                found += [Candidate(row.claim, (), group) for row in members if not math.isnan(row.difference)]
-            found += [Candidate(row.new, (row.name, f"new_{row.name}"), group) for row in members]
-            found += [Candidate(_rename_claim(row.old, f"old {row.name}"), (), group) for row in members]
+                found += [self._candidate(row.claim, group) for row in members if not math.isnan(row.difference)]
+            found += [self._candidate(row.new, group, self.new, (row.name, f"new_{row.name}")) for row in members]
+            old = (self._candidate(row.old, group, self.old) for row in members)
+            found += [replace(each, claim=_rename_claim(each.claim, f"old {each.claim.name}")) for each in old]
         return found
+
+    def _candidate(self, claim: Any, group: str | None, side: Any = None, names: tuple[str, ...] = ()) -> Candidate:
+        """A claim about all samples or a group; of one side also why it is undefined."""
+        part = (side or self.new).whole if group is None else (side or self.new).groups[group]
+        why = side.why_undefined(claim, cast("MeasuredGroup", part)) if isinstance(side, Measurement) else ""
+        if group is None:
+            return Candidate(claim, names, why=why)
+        return Candidate.of_group(claim, names, part, self.new.by, why=why)
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""

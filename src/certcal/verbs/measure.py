@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.progress import Progress, ProgressLike, as_reporter
+from certcal._base.rounding import decimals, minus
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted
 from certcal._base.told import Named, Told, first_by_name
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from certcal.metrics import DecisionCurve, Measurements, Reliability, Survey
 
 BRACKETS = {"left": "[a, b), the last one closed", "right": "(a, b], the first one closed"}
+# What a certainty that was wrong makes infinite or undefined.
+_OF_CERTAINTIES = {"nll", "top_label_nll", "calibration_slope", "calibration_intercept"}
 # A diagram with more lines than this is not read.
 _MOST_LINES = 40
 # Bytes that the program itself takes; and how much measuring all at once takes at its peak, in sizes of the table.
@@ -154,13 +157,32 @@ class CertainErrors(PlainValues, keys="n rows without"):
     """What the numbers of the rows count."""
 
     @property
+    def _places(self) -> str:
+        shown = ", ".join(map(str, self.rows)) + (", …" if self.n > len(self.rows) else "")
+        return f"{self.where if self.n == 1 else {'row': 'rows', 'index': 'indices'}[self.where]} {shown}"
+
+    @property
     def sentence(self) -> str:
         """Which samples they are; their effect is said with the numbers."""
-        shown = ", ".join(map(str, self.rows)) + (", …" if self.n > len(self.rows) else "")
         one = self.n == 1
-        where = {"row": "rows", "index": "indices"}[self.where] if not one else self.where
-        said = f"{counted(self.n, 'outcome')} happened although the probability given was exactly 0 ({where} {shown})"
+        said = f"{counted(self.n, 'outcome')} happened although the probability given was exactly 0 ({self._places})"
         return f"{said}: {'it makes' if one else 'they make'} log loss infinite and slope and intercept undefined."
+
+    def reason(self, name: str, binary: bool, whole: bool) -> str:
+        """Why a number is infinite or undefined, of all samples or of a group, and what it is without them."""
+        what = "score" if binary else "probability"
+        several = {"score": "scores", "probability": "probabilities"}[what]
+        if not whole:
+            return f"a {what} of exactly 0 or 1 was wrong"
+        n, were = (f"a {what}", "was") if self.n == 1 else (f"{self.n:,} {several}", "were")
+        said = f"{n} of exactly 0 or 1 {were} wrong ({self._places})"
+        rest = next((each for each in self.without if each.name == name and math.isfinite(each.value)), None)
+        if rest is None:
+            return said
+        ends = rest.interval
+        known = ends is not None and math.isfinite(ends.upper - ends.lower)
+        spread = f" ({' to '.join(map(minus, ends.ends()))})" if ends is not None and known else ""
+        return f"{said}; without {'it' if self.n == 1 else 'them'} it is {minus(decimals(rest))}{spread}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,18 +259,11 @@ class Measurement(Result):
     def __len__(self) -> int:
         return len(self.whole.rows)
 
-    @property
-    def _by_name(self) -> Measurements:
-        from certcal.metrics import Measurements
-
-        return Measurements(tuple(self.whole.rows), self.n, self.about["kind"])
-
     def named(self) -> Mapping[Any, Estimate]:
         """The measurements of all samples by metric, or by metric and bins where there are several."""
-        return self._by_name.named()
+        from certcal.metrics import Measurements
 
-    def __getitem__(self, key: str | tuple[str, int]) -> Estimate:
-        return self._by_name[key]
+        return Measurements(tuple(self.whole.rows), self.n, self.about["kind"]).named()
 
     def __repr__(self) -> str:
         first = self.headline
@@ -328,12 +343,28 @@ class Measurement(Result):
         """The claims of all samples, then those of each group."""
         of_groups = [(group, claim) for group in self.groups for claim in (*group.bounds, *group.rows)]
         named = [
-            Candidate(claim, (), group.name, {str(self.by): group.name, **group.where}) for group, claim in of_groups
+            Candidate.of_group(claim, (), group, self.by, why=self.why_undefined(claim, group))
+            for group, claim in of_groups
         ]
+        whole = [replace(each, why=self.why_undefined(each.claim, self.whole)) for each in super().candidates()]
         return [
             replace(each, names=(bound_method(each.claim),)) if isinstance(each.claim, Bound) else each
-            for each in (*super().candidates(), *named)
+            for each in (*whole, *named)
         ]
+
+    def why_undefined(self, claim: Estimate | Bound, part: MeasuredGroup) -> str:
+        """Why a number is infinite or undefined, and what to do, as it stands behind "because"; empty where unknown."""
+        if isinstance(claim, Bound) or math.isfinite(claim.value):
+            return ""
+        bins, binary = part.reliability.table, self.task == "binary"
+        right = float(bins.correct_sum.sum()) / bins.total if bins.total else math.nan
+        if right in (0, 1) and not claim.name.endswith("nll"):
+            same = f"outcomes are {right:g}" if binary else f"predictions are {'right' if right else 'wrong'}"
+            remedy = "" if part is self.whole else "; leave that group out, or make the groups coarser"
+            return f"all {part.n:,} {same}{remedy}"
+        if self.certain_errors is None or claim.name not in _OF_CERTAINTIES:
+            return ""
+        return self.certain_errors.reason(claim.name, binary, part is self.whole)
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,9 @@ _ALSO = {
     "kuiper_error": ("kuiper_calibration_error_of_the_population",),
     "calibration_error": ("ece",),
 }
+# What stands before the name of a number where a result has several of it.
+PREFIX = re.compile(r"(?:difference|old|new|clean|reached)_(?=.)")
+_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−", "-"))
 CLAIM_NAMES = {name.partition("_of_the_population")[0] for family, above in _ALSO.items() for name in (family, *above)}
 
 
@@ -35,6 +39,21 @@ class Vocabulary:
     """Labels of names."""
     meanings: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Names of what is called so in print, by its plain spelling."""
+
+    def names(self, text: str) -> tuple[str, ...]:
+        """The plain names that a text may mean, nearest first; "old" and the like stay before each.
+
+        Examples
+        --------
+        >>> Vocabulary(meanings={"log_loss": ("nll",)}).names("old log loss")
+        ('old_log_loss', 'old_nll')
+        """
+        name = plain(text)
+        found = PREFIX.match(name)
+        before = "" if found is None else found[0]
+        own = name.removeprefix(before)
+        meant = [each for one in (own, *self.meanings.get(own, ())) for each in (one, *_ALSO.get(one, ()))]
+        return tuple(dict.fromkeys((name, *(before + each for each in meant))))
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,10 @@ class Candidate:
     unasked: Mapping[str, str] = field(default_factory=dict[str, str])
     """The argument of a verb with which somebody could have asked for certain values of a setting and did not, by the
     setting: its values are examples then, and no requirement is about all of them."""
+    printed: str = ""
+    """What tables call the group, where that is something else."""
+    why: str = ""
+    """Why its number is infinite or undefined, behind "because"."""
 
     @classmethod
     def certified(cls, claim: Any, key: str, settings: Mapping[str, Any], *names: str, **more: Any) -> Candidate:
@@ -62,6 +85,13 @@ class Candidate:
         other = {"population_bound": "population_ece", "calibration_error": "samples_ece"}.get(also, also)
         about = POPULATION if also == "population_bound" else SAMPLES
         return cls(claim, (key, also, other, *names), settings=settings, about=about, **more)
+
+    @classmethod
+    def of_group(cls, claim: Any, names: tuple[str, ...], group: Any, by: object, **more: Any) -> Candidate:
+        """A claim about a group, which its name chooses, and its value of each column."""
+        values = group.where.values()
+        printed = " × ".join(values) if len(values) > 1 else ""
+        return cls(claim, names, group.name, {str(by): group.name, **group.where}, printed=printed, **more)
 
     @property
     def key(self) -> str:
@@ -81,8 +111,7 @@ class Candidate:
     def rank(self, names: Iterable[str]) -> int | None:
         """How near the claim's names are to those asked for; None when it is another's."""
         own = {plain(each) for each in (self.claim.name, *self.names)}
-        meant = [each for name in names for each in (name, *_ALSO.get(name, ()))]
-        return next((place for place, each in enumerate(meant) if each in own), None)
+        return next((place for place, each in enumerate(names) if each in own), None)
 
     def fits(self, settings: Mapping[str, str]) -> bool:
         """Whether it has these settings."""
@@ -108,8 +137,14 @@ class Candidate:
 
 
 def comparable_value(value: Any) -> float | str:
-    """A setting as a number, if it is one, or in small letters."""
+    """A setting as a number, if it is one, or in small letters, with one sign for all dashes and for crossings.
+
+    Examples
+    --------
+    >>> comparable_value("15"), comparable_value("21–27"), comparable_value("North × gold")
+    (15.0, '21-27', 'north*gold')
+    """
     try:
         return float(value)
     except (TypeError, ValueError):
-        return str(value).casefold()
+        return re.sub(r"\s*[×*]\s*", "*", str(value)).casefold().translate(_DASHES)

@@ -63,7 +63,7 @@ def decisive_number(claim: Any, side: str, *, estimate: bool) -> DecisiveNumber 
         if claim.interval is None:
             return None
         end, failure = claim.end(side), _one_minus(claim.interval.level)
-        sure = sure_text(failure) + (" if it is an average" if claim.interval.resampled else "")
+        sure = sure_text(failure) + (" if it is an average" if claim.interval.resampled else " (asymptotic)")
         return DecisiveNumber(1, "interval", end, round_outward(end, side), side, sure, failure)
     own = getattr(claim, "side", None) or {"highest": "upper", "lowest": "lower"}[claim.extreme]
     if estimate or own != side:
@@ -72,7 +72,7 @@ def decisive_number(claim: Any, side: str, *, estimate: bool) -> DecisiveNumber 
     value = float(claim.value if proved is None else proved)
     if isinstance(claim, Bound | Certificate):
         kind, failure = ("bound", claim.delta) if isinstance(claim, Bound) else ("certificate", claim.ledger.spent)
-        sure = sure_text(failure) if failure else "under its assumptions"
+        sure = f"{sure_text(failure)} (proven)" if failure else "under its assumptions"
         return DecisiveNumber(0, kind, value, claim.text, side, sure, failure, exact=True)
     kind = "worst case" if hasattr(claim, "extreme") else "certified value"
     return DecisiveNumber(0, kind, value, claim.text, side, "inside the intervals", exact=True)

@@ -12,19 +12,17 @@ from typing import Any, Literal, NamedTuple
 from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.rounding import is_share, number_text, round_outward, sure_text, times_text
-from certcal._base.text import capital, did_you_mean
+from certcal._base.text import capital, did_you_mean, is_number
 from certcal.claims import Certificate, Estimate, settings_text
-from certcal.verdict.candidates import SEVERAL, Candidate, Vocabulary, comparable_value
+from certcal.verdict.candidates import PREFIX, SEVERAL, Candidate, Vocabulary, comparable_value
 from certcal.verdict.ends import SPREAD, DecisiveNumber, decisive_number, estimate_of, other_end, what_would_show
-from certcal.verdict.requirement import EXAMPLE, Requirement, plain, read_requirements
+from certcal.verdict.requirement import EXAMPLE, Requirement, Requirements, plain, read_requirements
 
 Outcome = Literal["met", "not shown", "not met"]
 MET: Outcome = "met"
 NOT_SHOWN: Outcome = "not shown"
 NOT_MET: Outcome = "not met"
 OUTCOMES: tuple[Outcome, ...] = (MET, NOT_SHOWN, NOT_MET)  # from good to bad
-# What is before the name of a number where there are several of it.
-_PREFIX = re.compile(r"(?:(difference|old|new|reached)[ _])?(.*)")
 
 
 @dataclass(frozen=True)
@@ -137,9 +135,9 @@ class Verdict:
     >>> import certcal
     >>> found = certcal.bound({"confidence": [0.75] * 400, "correct": [1, 1, 1, 0] * 100})
     >>> print(found.verdict("ece <= 10%"))
-    met: calibration error in 15 bins is at most 6.43% (limit 10%), 95% sure.
+    met: calibration error in 15 bins is at most 6.43% (limit 10%), 95% sure (proven).
     >>> print(found.verdict("ece <= 5%"))
-    not shown: calibration error in 15 bins is at most 6.43% (limit 5%), 95% sure; about 1,400 samples would show it if there is no error.
+    not shown: calibration error in 15 bins is at most 6.43% (limit 5%), 95% sure (proven); about 1,400 samples would show it if there is no error.
     >>> bool(found.verdict("ece <= 10%", "ece < 5%"))
     False
     """  # noqa: E501
@@ -182,7 +180,7 @@ class Verdict:
     def sure(self) -> str:
         """How sure the numbers are, where it is the same of all."""
         said = {each.remark.removeprefix(", ").partition(";")[0] for each in self.judgements}
-        return said.pop() if len(said) == 1 else ""
+        return said.pop() if len(said) == 1 and all(math.isfinite(each.value) for each in self.judgements) else ""
 
     def beside(self, row: VerdictRow) -> str:
         """What is said of a row below a table whose head says how sure all are; empty where that is all."""
@@ -272,7 +270,7 @@ def _counts(judgements: Sequence[Judgement]) -> str:
 
 def judge(
     candidates: Iterable[Candidate],
-    require: str | Requirement | Iterable[str | Requirement],
+    require: Requirements | Iterable[Requirements],
     vocabulary: Vocabulary | None = None,
 ) -> Verdict:
     """Hold requirements against claims.
@@ -301,7 +299,7 @@ def judge(
 
 
 def _judgements(known: Sequence[Candidate], asked: Requirement, words: Vocabulary) -> Iterable[Judgement]:
-    names = asked.name, *words.meanings.get(asked.name, ())
+    names = words.names(asked.words)
     found = [each for each in known if each.rank(names) is not None]
     if not found:
         names = list(dict.fromkeys(name for each in known for name in map(plain, (*each.names, each.claim.name))))
@@ -309,10 +307,8 @@ def _judgements(known: Sequence[Candidate], asked: Requirement, words: Vocabular
         raise InputError(f"there is no {asked.words!r} here", argument="require", remedy=hint)
     fitting = [each for each in found if each.fits(asked.settings)]
     if not fitting:
-        told = [{key: each.known[key] for key in asked.settings if key in each.known} for each in found]
-        there = list(dict.fromkeys(settings_text(each) for each in told if each)) or list(found[0].known)
-        what = f"{asked.words} has no {settings_text(asked.settings)}"
-        raise InputError(what, argument="require", remedy=f"there is {' or '.join(there[:8]) or 'no setting'}")
+        raise _no_such_setting(found, asked)
+    parts = [[each for each in fitting if each.group is None] or fitting]
     if asked.every:
         groups = dict.fromkeys(each.group for each in fitting if each.group is not None)
         if not groups:
@@ -323,9 +319,24 @@ def _judgements(known: Sequence[Candidate], asked: Requirement, words: Vocabular
                 roles=("by",),
             )
         parts = [[each for each in fitting if each.group == group] for group in groups]
-    else:
-        parts = [[each for each in fitting if each.group is None] or fitting]
     return [_judge_sides(_Question(asked, names, part, known, words)) for part in parts]
+
+
+def _no_such_setting(found: Sequence[Candidate], asked: Requirement) -> InputError:
+    """What claims of that name have instead of a setting."""
+    known = [each.known for each in found]
+    name = next((name for name in asked.settings if not any(name in each for each in known)), None)
+    if name is not None:
+        names = list(dict.fromkeys(each for one in known for each in one))
+        groups = "" if any(each.group for each in found) else ", and groups with {by}"
+        remedy = did_you_mean(name, names, f"there is {' or '.join(names) or 'no setting'}{groups}")
+        return InputError(f"{asked.words} has no {name!r} here", argument="require", remedy=remedy, roles=("by",))
+    told = [{name: each[name] for name in asked.settings if name in each} for each in known]
+    there = f"there is {' or '.join(list(dict.fromkeys(map(settings_text, filter(None, told))))[:8])}"
+    values = {name: {str(each[name]): None for each in told if name in each} for name in asked.settings}
+    near = (did_you_mean(value, values[name]) for name, value in asked.settings.items() if not is_number(value))
+    what = f"{asked.words} has no {settings_text(asked.settings)}"
+    return InputError(what, argument="require", remedy=next(filter(None, near), there))
 
 
 @dataclass(frozen=True)
@@ -380,7 +391,7 @@ def _judge_worst_setting(question: _Question) -> Judgement:
 
 
 def _by_setting(question: _Question) -> list[list[Candidate]]:
-    """The claims at each combination of values of the settings of which the strongest claim has several.
+    """The claims of each group, at each combination of values of the settings of which the strongest claim has several.
 
     Claims that lack such a setting, as a bound on the true error lacks bins, are about something else.
     """
@@ -402,7 +413,7 @@ def _by_setting(question: _Question) -> list[list[Candidate]]:
     for each in found:
         known = each.known
         if known.keys() >= set(several):
-            parts.setdefault(tuple(comparable_value(known[name]) for name in several), []).append(each)
+            parts.setdefault((each.group, *(comparable_value(known[name]) for name in several)), []).append(each)
     return list(parts.values())
 
 
@@ -431,14 +442,17 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
     claim, estimate = candidate.claim, estimate_of(first, known)
     percent = asked.percent or is_share(plain(claim.name))
     text = _text_on_its_side(number, asked, passed)
-    printed = number_text(text, percent=percent)
+    printed = _in_words(number_text(text, percent=percent), claim)
     what, where = _what(candidate, number, question.words.labels), _where(candidate, question.found, asked, parts)
     opposite = None if far is None else far.value
     needed, remark = None, f", {number.remark}" if number.remark else ""
+    finite = not math.isnan(number.value) and (not isinstance(claim, Estimate) or math.isfinite(claim.value))
+    if not finite and (candidate.why or number.kind in SPREAD):
+        remark = f", because {candidate.why}" if candidate.why else ""
     if outcome == NOT_SHOWN:
         needed, hope = what_would_show(first.claim, near, far, estimate, asked)
         remark += f"; {hope}" if hope else ""
-    sided = printed != "undefined" and (passed or number.kind in SPREAD or isinstance(claim, Certificate))
+    sided = finite and printed != "undefined" and (passed or number.kind in SPREAD or isinstance(claim, Certificate))
     side = {"upper": "at most ", "lower": "at least "}.get(number.side or "", "") if sided else ""
     limit = asked.limit
     return Judgement(
@@ -452,7 +466,7 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
         text,
         limit,
         (None, limit) if asked.side == "upper" else (limit, None),
-        number.failure,
+        number.failure if finite else 0.0,
         what,
         where.replace(f"(bins={candidate.known.get('bins')}, ", "(") if " bins" in what else where,
         side + printed,
@@ -490,7 +504,9 @@ def _unusable(found: Sequence[Candidate], what: str, asked: Requirement) -> Inpu
 
 def _what(candidate: Candidate, number: DecisiveNumber, labels: Mapping[str, str]) -> str:
     """What a claim is about, as a person says it."""
-    bins, (before, name) = candidate.known.get("bins"), _PREFIX.fullmatch(candidate.claim.name).groups("")  # pyright: ignore[reportOptionalMemberAccess]
+    name = str(candidate.claim.name)
+    found, bins = PREFIX.match(name.replace(" ", "_")), candidate.known.get("bins")
+    before, name = ("", name) if found is None else (name[: found.end() - 1], name[found.end() :])
     what = labels.get(name, name.replace("_", " ").replace(" of the population", ""))
     if name == "ece" or "binned" in name or name == "calibration error":
         where = "calibration error" if bins is None else f"calibration error in {bins} bins"
@@ -502,7 +518,8 @@ def _what(candidate: Candidate, number: DecisiveNumber, labels: Mapping[str, str
 
 def _where(candidate: Candidate, every: Sequence[Candidate], asked: Requirement, parts: int = 1) -> str:
     """The settings that tell a claim from others, and its group."""
-    known = {key: value for key, value in candidate.known.items() if value != candidate.group}
+    of_group = () if candidate.group is None else {*map(plain, candidate.settings)}.difference((*SEVERAL, "samples"))
+    known = {key: value for key, value in candidate.known.items() if key not in of_group and value != candidate.group}
     told = {key: known[key] for key in asked.settings if key in known}
     for key in (*SEVERAL, "samples"):
         if key in known and any(key in each.known and each.known[key] != known[key] for each in every):
@@ -513,7 +530,8 @@ def _where(candidate: Candidate, every: Sequence[Candidate], asked: Requirement,
         key: int(value) if isinstance(value, float) and value.is_integer() else value for key, value in told.items()
     }
     inside = ", ".join(filter(None, (settings_text(whole), f"worst of {parts}" if parts > 1 else "")))
-    return " for ".join(filter(None, (f"({inside})" if inside else "", candidate.group or "")))
+    group = candidate.printed or candidate.group or ""
+    return " for ".join(filter(None, (f"({inside})" if inside else "", group)))
 
 
 def _text_on_its_side(number: DecisiveNumber, asked: Requirement, passed: bool) -> str:
@@ -525,6 +543,11 @@ def _text_on_its_side(number: DecisiveNumber, asked: Requirement, passed: bool) 
         side = number.side
         text = f"{number.value:.{digits}f}" if side is None else round_outward(number.value, side, digits)
     return text if asked.met_by(float(text)) == passed else repr(number.value)
+
+
+def _in_words(printed: str, claim: Any) -> str:
+    """A number as it is printed; an estimate that is infinite itself is not a limit."""
+    return "infinite" if isinstance(claim, Estimate) and math.isinf(claim.value) and printed == "inf" else printed
 
 
 def _limit_text(asked: Requirement, text: str) -> str:

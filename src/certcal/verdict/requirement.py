@@ -33,6 +33,9 @@ _MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<"}
 _RELATION = re.compile(r"\s*([<>=≤≥!]+)\s*(?![^()]*\))")
 _FIRST = re.compile(r"(.*?)(\S*\s*%?)")
 _NAME = re.compile(r"(.*?)\s*(?:\(([^()]*=[^()]*)\))?")
+# How tables print a setting that is part of a label, and a term of a sum.
+_PRINTED_SETTING = re.compile(r"(.*\S)\s+at\s+(threshold)\s+(\S+)")
+_TERM = re.compile(r"(?<!\S)=\s+(?=[^\W\d])")
 EXAMPLE = "write NAME, a relation and a number, as in 'ece <= 5%' or '0.9 <= calibration slope <= 1.1'"
 
 
@@ -66,7 +69,7 @@ class Requirement:
         """Read a requirement, or say how it is written."""
         if isinstance(text, Requirement):
             return text
-        parts = _RELATION.split(text.strip()) if isinstance(text, str) else []  # pyright: ignore[reportUnnecessaryIsInstance]
+        parts = _RELATION.split(_TERM.sub("", text.strip())) if isinstance(text, str) else []  # pyright: ignore[reportUnnecessaryIsInstance]
         if len(parts) not in (3, 5):
             raise InputError(f"{text!r} is no requirement", argument="require", remedy=EXAMPLE)
         parts[1::2] = [_SIGNS.get(relation, relation) for relation in parts[1::2]]
@@ -125,6 +128,10 @@ class Requirement:
         return _RELATIONS[self.relation](value, self.limit)
 
 
+# One requirement, or several.
+Requirements = str | Requirement | Iterable[str | Requirement]
+
+
 def plain(name: str) -> str:
     """A name in small letters, with underscores.
 
@@ -136,16 +143,20 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_")
 
 
-def read_requirements(require: str | Requirement | Iterable[str | Requirement]) -> tuple[Requirement, ...]:
-    """One requirement or several, read."""
-    several = (require,) if isinstance(require, str | Requirement) else tuple(require)
-    return tuple(map(Requirement.parse, several))
+def read_requirements(require: Requirements | Iterable[Requirements]) -> tuple[Requirement, ...]:
+    """One requirement or several, read; those of a list among them as well."""
+    if isinstance(require, str | Requirement) or not isinstance(require, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return (Requirement.parse(require),)
+    return tuple(one for each in require for one in read_requirements(each))
 
 
 def _parse_name(text: str, subject: str) -> tuple[list[str], dict[str, str]]:
     found = _NAME.fullmatch(subject)
     words, inside = (subject, "") if found is None else found.groups("")
     settings: dict[str, str] = {}
+    if printed := _PRINTED_SETTING.fullmatch(words):
+        words, name, value = printed.groups()
+        settings[name] = value
     for part in filter(None, map(str.strip, inside.split(","))):
         name, equals, value = part.partition("=")
         if not (equals and name.strip() and value.strip()):
@@ -162,5 +173,8 @@ def _parse_number(text: str, number: str, *, percent: bool) -> str:
     except InvalidOperation:
         finite = False
     if not finite:
+        if re.fullmatch(r"[+-]?\d+,\d+", number):
+            remedy = f"write {number.replace(',', '.')}{'%' if percent else ''} with a point"
+            raise InputError(f"{text!r} has a decimal comma", argument="require", remedy=remedy)
         raise InputError(f"{text!r} has {number!r}, no finite number", argument="require", remedy=EXAMPLE)
     return f"{value:f}" if percent else number  # pyright: ignore[reportPossiblyUnboundVariable]

@@ -6,7 +6,7 @@ default the charts of the report.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
@@ -20,7 +20,7 @@ from certcal.report.charts import Chart, curves
 from certcal.report.document import Block, Blocks, Claim, Column, Facts, Figures, Report, Section, Table, Text, flat
 from certcal.report.provenance import Provenance
 from certcal.result import Command, Curves, Result
-from certcal.verdict import Judgement, Verdict, read_requirements
+from certcal.verdict import Judgement, Requirements, Verdict
 
 
 def view(found: Result) -> Report:
@@ -87,7 +87,7 @@ def report(
     result: Result,
     *,
     title: str | None = None,
-    require: str | Iterable[str] = (),
+    require: Requirements = (),
     about: Mapping[str, str] | None = None,
     provenance: Provenance | None = None,
     **options: Any,
@@ -102,7 +102,7 @@ def report(
     own = {"title": title, "about": dict(about or {})} if title is not None or about else {}  # the author's words
     verdict = None
     if require:
-        verdict = result.verdict(*read_requirements(require))
+        verdict = result.verdict(require)
         headline = _judged_first(made.headline, verdict.decisive, result.candidates()[0].claim)
         made = made.of(headline=headline, appendix=[_judged_groups(verdict), *made.appendix])
     return replace(
