@@ -154,3 +154,13 @@ def test_groups_are_cut_by_numbers_as_they_are_meant(tmp_path):
     names = ["500–775", "800–1075", "1100–1375", "1400–1675", "1700–1975"]
     assert [each for group in found.groups for each in group.where.values()] == [*names, "0.5", "1.5"]
     assert "'exposure' has points between thousands" in found.layout.description
+
+
+def test_three_decimals_between_commas_are_decimals_without_a_word(tmp_path):
+    path, rng = tmp_path / "weights.csv", np.random.default_rng(0)
+    scores, weights = rng.random(60), 1 + 9 * rng.random(60)
+    rows = [f"{s:.3f},{int(s > 0.5)},{w:.3f}" for s, w in zip(scores, weights, strict=True)]
+    path.write_text("\n".join(["score,outcome,weight", *rows]) + "\n")
+    found = certcal.measure(path, weight="weight")
+    assert "points" not in found.description
+    assert found.whole.effective_n == pytest.approx(weights.round(3).sum() ** 2 / (weights.round(3) ** 2).sum())

@@ -100,13 +100,21 @@ class TextTable(OpenTable):
         self.marks = {name: Marks() for name in cells}
         for name, texts in cells.items():
             self.marks[name].add(texts)
-        points = common_mark(self.marks) == {"."}
-        return frozenset(
+        common = common_mark(self.marks)
+        # Where no column has decimal points for sure, whole numbers may have a mark of thousands further down. Between
+        # commas that takes more: points are decimal there, unless another column has decimal commas.
+        suspect = any if self.delimiter != "," or common else all
+        doubted = {
+            name
+            for name, own in self.marks.items()
+            if common != {"."} and not own.decimal and suspect((own.doubtful, own.whole))
+        }
+        dressed = {
             name
             for name, texts in cells.items()
             if any(not _is_number(text) and DRESSED.fullmatch(text.strip()) for text in texts)
-            or not (points or self.marks[name].decimal or not (self.marks[name].doubtful or self.marks[name].whole))
-        )
+        }
+        return frozenset(dressed | doubted)
 
     def read_as(self, how: Reading) -> OpenTable:
         """The file, read in another encoding or from another line on."""
