@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +18,7 @@ from certcal._base.told import Named, Told
 from certcal.claims import Bound, Certificate, in_full
 from certcal.data import IntervalOrigin, intervals_as_parquet
 from certcal.data.grouping import GroupingColumns
-from certcal.result import Answer, Result, answer_of_claims
+from certcal.result import Answer, Result, Sentence, answer_of_claims
 from certcal.smoothing import (
     Certificates,
     Counts,
@@ -46,6 +47,8 @@ IF_ALL_HOLD = "_where_every_certificate_holds"
 _SCORES_INSIDE = "every score lies inside its interval"
 _LARGER = "what larger perturbations do, and samples that are drawn differently"
 _OUTSIDE = "what confidences outside their intervals do, and samples that are drawn differently"
+# Where the option of a column is not called like its role.
+_COLUMN_OPTIONS = {"radius": "--radius-column"}
 
 
 @dataclass(frozen=True)
@@ -325,9 +328,26 @@ class Certification(Result):
 
     @property
     def answer(self) -> Answer:
-        """The claim of the headline's radius, and what it leaves out."""
-        found = answer_of_claims(self.top(), unsaid=[_LARGER if self.at().radius_text else _OUTSIDE])
+        """The claim of the headline's radius, what it leaves out, and what to do next."""
+        unsaid = [_LARGER if self.at().radius_text else _OUTSIDE]
+        found = answer_of_claims(self.top(), self._next_step(), unsaid)
         return replace(found, assumptions=(_SCORES_INSIDE,)) if self.binary and self.at().claim is None else found
+
+    def _next_step(self) -> Sentence | None:
+        """A map for the worst case, where a sample is certified."""
+        one = self.at()
+        if not (self.binary or one.summary.n_certified) or self.source.startswith("demo: "):
+            return None
+        columns = {role: name for role, name in self.about.get("columns", {}).items() if name != role}
+        options = [word for role, name in columns.items() for word in (_COLUMN_OPTIONS.get(role, f"--{role}"), name)]
+        options += ["--radius", repr(one.radius)] if one.radius is not None else []
+        command = shlex.join(["certcal", "recalibrate", "fit", self.source, *options, "-o", "map.json"])
+        if self.manifest is None and "." not in self.source.rpartition("/")[2]:  # in memory
+            named = [f"columns={columns}"] if columns else []
+            named += [f"radii=[{one.radius!r}]"] if one.radius is not None else []
+            command = f"certcal.recalibrate({', '.join(['data', *named])}).save('map.json')"
+        said = "Fit the map that is best in this worst case, and judge it on samples that it has not seen."
+        return Sentence("next", said, data={"command": command})
 
     def candidates(self) -> Sequence[Candidate]:
         """The claims of the headline's radius, then of the others; also of each group, or kind of certificate."""
