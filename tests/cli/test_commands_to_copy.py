@@ -189,3 +189,31 @@ def test_two_columns_in_one_by_are_offered_as_two(certcal_command, tmp_path, mon
     assert "'a' and 'b' are 2; cross them as 'a*b', or give each; run: certcal measure t.csv --by a --by b" in refused
     assert certcal_command("measure", "t.csv", "--by", "a", "--by", "b", "--no-diagram").code == 0
     assert certcal_command("measure", "t.csv", "--by", "a", "--by", "a*a", "--no-diagram").code == 0
+
+
+@pytest.mark.parametrize("names", [("lower", "upper", "correct"), ("lo", "hi", "outcome")])
+def test_what_is_certified_leads_on_to_a_map_and_the_command_and_the_call_fit_it(
+    certcal_command, tmp_path, monkeypatch, names
+):
+    monkeypatch.chdir(tmp_path)
+    columns = np.maximum(SCORE - 0.05, 0), np.minimum(SCORE + 0.05, 1), OUTCOME
+    table = dict(zip(names, columns, strict=True)) | {"r": np.full(SCORE.size, 0.3)}
+    pd.DataFrame(table).to_csv("t.csv", index=False)
+    given = {"radius": "r"} | {
+        role: name for role, name in zip(("lower", "upper"), names, strict=False) if role != name
+    }
+    step = certcal.certify("t.csv", columns=given).answer[-1]
+    assert step.kind == "next"
+    assert step.command.endswith(" --radius-column r --radius 0.3 -o map.json")
+    assert certcal_command(*shlex.split(step.command)[1:]).code == 0
+    assert (tmp_path / "map.json").exists()
+    call = certcal.certify(table, columns=given).answer[-1].command
+    assert "radii=[0.3]" in call
+    eval(call.removesuffix(".save('map.json')"), {"certcal": certcal, "data": table})
+
+
+def test_where_nothing_is_certified_no_map_is_offered():
+    margins = {"margin_lower_0": [0.0, 0.1], "margin_lower_1": [0.2, 0.0], "prediction": [0, 1], "label": [0, 1]}
+    nothing = {"lower": [0.1, 0.2], "upper": [0.9, 0.9], "correct": [0, 1], "certified": [0, 0]}
+    for table in (margins, nothing):
+        assert all(each.kind != "next" for each in certcal.certify(table).answer)

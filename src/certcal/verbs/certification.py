@@ -335,10 +335,11 @@ class Certification(Result):
 
     def _next_step(self) -> Sentence | None:
         """A map for the worst case, where a sample is certified."""
-        one = self.at()
-        if not (self.binary or one.summary.n_certified) or self.source.startswith("demo: "):
+        one, given = self.at(), self.about.get("columns", {})
+        margins = any(isinstance(name, list) for name in given.values())
+        if margins or not (self.binary or one.summary.n_certified) or self.source.startswith("demo: "):
             return None
-        columns = {role: name for role, name in self.about.get("columns", {}).items() if name != role}
+        columns = {role: name for role, name in given.items() if name != role}
         options = [word for role, name in columns.items() for word in (_COLUMN_OPTIONS.get(role, f"--{role}"), name)]
         options += ["--radius", repr(one.radius)] if one.radius is not None else []
         command = shlex.join(["certcal", "recalibrate", "fit", self.source, *options, "-o", "map.json"])
