@@ -1379,6 +1379,21 @@ MUTATIONS = (
         "test_every_asks_each_group_about_the_worst_of_the_settings",
     ),
     mutation(
+        "verdicts: the best group speaks for every group",
+        "verdict/judging.py",
+        "worst, failed = max(parts, key=lambda one: one.badness)",
+        "worst, failed = min(parts, key=lambda one: one.badness)",
+        "tests/test_verdict.py::test_every_asks_each_group_and_fails_when_one_does",
+    ),
+    mutation(
+        "percent: a bound is rounded to the nearest",
+        "_base/rounding.py",
+        'f"{value:.4f}" if side is None else round_outward(value, side), percent=True',
+        'f"{value:.4f}", percent=True',
+        "tests/report/views/test_bounds.py::test_terms_are_rounded_in_the_direction_of_the_bound",
+        "tests/report/test_document.py::test_what_an_attack_reached_is_rounded_down",
+    ),
+    mutation(
         "verdicts: numbers at several settings hold together as often as one",
         "verdict/judging.py",
         "Decimal(repr(each.failure)) * each.settings_judged",
