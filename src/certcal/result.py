@@ -148,7 +148,15 @@ class Answer(Sequence[Sentence]):
     __repr__ = __str__
 
 
-class Result(Named, PlainValues, ABC):
+class NamedAsPrinted(Named):
+    """Numbers that go by every name that is printed of them."""
+
+    def meanings(self, text: str) -> Sequence[str]:
+        """The names of rows and claims that are printed so."""
+        return import_module("certcal.report.names").vocabulary().names(text)
+
+
+class Result(NamedAsPrinted, PlainValues, ABC):
     """One answer. Everything that is printed, written or drawn of it is derived from here.
 
     A result is frozen. ``print(result)`` shows it as a terminal does, notebooks show its page, ``save`` writes it in

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import ItemsView, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from importlib import import_module
 from typing import Any, NamedTuple, cast
 
 from certcal._base.checks import InputError
@@ -46,6 +45,10 @@ class Named:
     def __contains__(self, name: object) -> bool:
         return self.get(cast("str", name)) is not None
 
+    def meanings(self, text: str) -> Sequence[str]:
+        """Plain names that a text may mean besides its own."""
+        return ()
+
     def further_names(self) -> Iterable[tuple[Sequence[str], Any]]:
         """More numbers that names may mean, each with what it is called."""
         return ()
@@ -54,8 +57,7 @@ class Named:
         asked, *setting = cast("tuple[Any, ...]", name) if isinstance(name, tuple) else (name,)
         known = [_Number.of(key, each) for key, each in self.named().items()]
         known += [_Number(tuple(names), each, None) for names, each in self.further_names()]
-        words = import_module("certcal.report.names").vocabulary().names(str(asked))
-        for meant in (plain_name(str(asked)), *words):
+        for meant in (plain_name(str(asked)), *self.meanings(str(asked))):
             found = [each for each in known if meant in map(plain_name, each.names)]
             found = [each for each in found if not setting or each.setting == setting[0]]
             several = [each.setting for each in found if each.one_of_several]

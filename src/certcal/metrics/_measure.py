@@ -17,7 +17,6 @@ from certcal._base.notebook import Card, CardTable, NotebookCard
 from certcal._base.rounding import decimals, percent_text
 from certcal._base.select import SLACK
 from certcal._base.threads import map_blocks
-from certcal._base.told import Named
 from certcal.binning import CLOSED, BinTable, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.metrics import classwise, scores
@@ -37,6 +36,7 @@ from certcal.metrics.registry import (
     table_rows,
 )
 from certcal.predictions import task_of
+from certcal.result import NamedAsPrinted
 
 if TYPE_CHECKING:
     from certcal.predictions import Predictions
@@ -61,7 +61,7 @@ STUDY_BINS = (5, 10, 15, 20, 25, 50, 100, 200, 500)
 
 
 @dataclass(frozen=True, eq=False)
-class Measurements(Named, PlainValues, NotebookCard, keys="n kind rows"):
+class Measurements(NamedAsPrinted, PlainValues, NotebookCard, keys="n kind rows"):
     """Estimates of one set of predictions, in a fixed order.
 
     ``table["ece"]`` is the row of that name, in any case; when several bin counts were asked for, ``table["ece", 10]``.

@@ -21,11 +21,11 @@ from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.rounding import share_text
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted, distance_text, these
-from certcal._base.told import Named, Told, UnknownNameError
+from certcal._base.told import Told, UnknownNameError
 from certcal.claims import Estimate
 from certcal.data.units import range_of, warn_of_odd_units
 from certcal.data.work_folder import ABOUT, Work, allocate_array, write_rows
-from certcal.result import Answer, Result, Sentence
+from certcal.result import Answer, NamedAsPrinted, Result, Sentence
 from certcal.verbs.measure import MeasuredGroup
 from certcal.verbs.model_and_data import (
     BATCH,
@@ -86,7 +86,9 @@ class AttackSettings(Told):
 
 
 @dataclass(frozen=True, eq=False)
-class AttackRow(Named, PlainValues, keys="attack name epsilon moved labels_changed=changed restarts_won? **measured"):
+class AttackRow(
+    NamedAsPrinted, PlainValues, keys="attack name epsilon moved labels_changed=changed restarts_won? **measured"
+):
     """What was measured under one attack within one distance, or without any."""
 
     attack: str

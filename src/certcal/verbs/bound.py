@@ -11,13 +11,13 @@ from certcal._base.checks import MOST_CHANGE, InputError
 from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.signature import SEED, Range, Takes, gather, settings_of, verb
 from certcal._base.text import capital, counted
-from certcal._base.told import Named, Told
+from certcal._base.told import Told
 from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
 from certcal.data import load_table
 from certcal.data.grouping import GroupingColumns
 from certcal.data.sources import PredictionData, PredictionSource, about_predictions
 from certcal.predictions import Predictions
-from certcal.result import Answer, Result, Sentence, answer_of_claims
+from certcal.result import Answer, NamedAsPrinted, Result, Sentence, answer_of_claims
 from certcal.verbs.answers import command_for
 from certcal.verbs.groups import ByName
 from certcal.verdict import Candidate
@@ -69,7 +69,7 @@ class BoundSettings(Told):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedGroup(Named, Told):
+class BoundedGroup(NamedAsPrinted, Told):
     """The bounds of all samples or of one group."""
 
     name: str

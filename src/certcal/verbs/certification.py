@@ -14,11 +14,11 @@ from certcal._base.checks import InputError
 from certcal._base.json import PlainValues
 from certcal._base.rounding import claim_text
 from certcal._base.text import capital, counted
-from certcal._base.told import Named, Told
+from certcal._base.told import Told
 from certcal.claims import Bound, Certificate, in_full
 from certcal.data import IntervalOrigin, intervals_as_parquet
 from certcal.data.grouping import GroupingColumns
-from certcal.result import Answer, Result, Sentence, answer_of_claims
+from certcal.result import Answer, NamedAsPrinted, Result, Sentence, answer_of_claims
 from certcal.smoothing import (
     Certificates,
     Counts,
@@ -80,7 +80,7 @@ class ComparedMethod(PlainValues, keys="method=name value text side seconds sent
 
 
 @dataclass(frozen=True, eq=False)
-class CertifiedAt(Named, Told):
+class CertifiedAt(NamedAsPrinted, Told):
     """What is certified at one radius, of all samples or of one group, by one kind of certificate."""
 
     radius: float | None

@@ -17,7 +17,7 @@ from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.rounding import decimals, minus
 from certcal._base.signature import SEED, Option, Range, Takes, gather, verb
 from certcal._base.text import counted
-from certcal._base.told import Named, Told, first_by_name
+from certcal._base.told import Told, first_by_name
 from certcal.binning import equal_width_edges, sums
 from certcal.claims import Bound, Estimate
 from certcal.data import PredictionStream
@@ -34,7 +34,7 @@ from certcal.data.sources import (
 )
 from certcal.metrics.registry import ALL, DEFAULT, check_names, metric_name, named_rows
 from certcal.predictions import Predictions, task_of
-from certcal.result import Answer, Result
+from certcal.result import Answer, NamedAsPrinted, Result
 from certcal.verbs.answers import GROUPS, SEGMENTS, Diagnosis, calibration_answer, command_for
 from certcal.verbs.groups import ByName, GroupRate, group_rates
 from certcal.verdict import Candidate
@@ -116,7 +116,9 @@ class MeasureSettings(Told):
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredGroup(Named, PlainValues, keys="n where? rate? measurements=rows reliability effective_n? bounds?"):
+class MeasuredGroup(
+    NamedAsPrinted, PlainValues, keys="n where? rate? measurements=rows reliability effective_n? bounds?"
+):
     """The measurements of all samples or of one group."""
 
     name: str

@@ -16,13 +16,13 @@ from certcal._base.progress import Progress, ProgressLike, as_reporter
 from certcal._base.rounding import claim_text, share_text
 from certcal._base.signature import Option, Range, Takes, gather, verb
 from certcal._base.text import counted
-from certcal._base.told import Named, Told
+from certcal._base.told import Told
 from certcal.claims import Bound, Estimate, assumptions_of
 from certcal.data import Inputs, IntervalOrigin, intervals_as_parquet, read_features
 from certcal.data.columns import METADATA, columns_as_table
 from certcal.data.features import is_table
 from certcal.data.sources import ArrowStream
-from certcal.result import Answer, Result, answer_of_claims
+from certcal.result import Answer, NamedAsPrinted, Result, answer_of_claims
 from certcal.verbs.certification import INTERVALS
 from certcal.verbs.model_and_data import COUNT, SIDE, DataSet, model_on_data, open_data, open_model
 from certcal.verdict import Candidate
@@ -70,7 +70,7 @@ class VerifySettings(Told):
 
 @dataclass(frozen=True, eq=False)
 class VerifiedAt(
-    Named,
+    NamedAsPrinted,
     PlainValues,
     keys="epsilon mean_width=width mean_reached_width=reached_width reached_at_both_ends=exact classes_changed reached "
     "**summary",
