@@ -48,7 +48,7 @@ def test_a_page_opens_offline_without_an_error_its_links_work_and_its_json_is_th
 def test_the_command_is_copied(visit):
     tab = visit("run")
     tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    tab.get_by_role("button", name="Copy").click()
+    tab.get_by_role("button", name="Copy").last.click()
     tab.get_by_role("button", name="Copied").wait_for()
     command = tab.locator("#command").inner_text()
     assert tab.evaluate("navigator.clipboard.readText()") == command
@@ -62,7 +62,7 @@ def test_the_command_is_selected_without_a_clipboard_and_copied_if_that_is_allow
     tab.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     if not allowed:
         tab.evaluate("document.execCommand = () => false")
-    tab.get_by_role("button", name="Copy").click()
+    tab.get_by_role("button", name="Copy").last.click()
     tab.get_by_role("button", name=said).wait_for()
     assert tab.evaluate("getSelection().toString()") == tab.locator("#command").inner_text()
 
@@ -80,7 +80,7 @@ def test_a_page_works_in_the_frame_of_a_notebook(visit, pages, tmp_path):
     slider = inside.get_by_role("slider", name="Radius")
     slider.press("Home")
     assert slider.get_attribute("aria-valuetext") == "0"
-    inside.get_by_role("button", name="Copy").click()
+    inside.get_by_role("button", name="Copy").last.click()
     inside.get_by_role("button", name="Copied").wait_for()
     with tab.expect_download() as coming:
         inside.get_by_text("Download the numbers (JSON)").click()

@@ -49,7 +49,7 @@ def test_every_row_has_an_interval_that_holds_its_value_unless_told_otherwise(ce
 @pytest.mark.parametrize(
     ("n", "heavy", "said"),
     [
-        (60, None, ["from 30 samples on, 95% intervals cover in at least 93% of tables"]),
+        (60, None, ["from 30 samples on, 95% intervals covered in at least 93% of tables"]),
         (20, None, ["For 20 samples no simulation shows how often they cover"]),
         # (58 + 2 · 50)² / (58 + 2 · 50²)
         (

@@ -60,7 +60,10 @@ def number_text(text: str, *, percent: bool) -> str:
 
 
 def claim_text(claim: Any) -> str:
-    """The number of a claim as it stands in a sentence: a share in percent."""
+    """The number of a claim, or both of a bound on both sides, as it stands in a sentence: a share in percent."""
+    ends = getattr(claim, "lower", None), getattr(claim, "upper", None)
+    if all(hasattr(end, "text") for end in ends):
+        return " to ".join(map(claim_text, ends))
     return number_text(getattr(claim, "text", "") or decimals(claim), percent=is_share(claim.name))
 
 

@@ -411,7 +411,8 @@ def _about_segments(segments: Sequence[tuple[Mapping[str, str], GroupRate]], wor
     if not wrong:
         lead = f"Of {len(segments)} groups none is shown to be wrong; most suspicious: w" if len(segments) > 1 else "W"
         return Sentence("seen", f"{lead}{said}.", data=data)
-    more = f" {wrong - 1} more of {len(segments)} groups {'is' if wrong == 2 else 'are'} wrong." if wrong > 1 else ""
+    what = "observed / expected" if words is _SCORES else "the gap"
+    more = f" In {wrong} of {len(segments)} groups {what} is off." if wrong > 1 else ""
     return Sentence("shown", f"W{said}.{more}", "proven", data)
 
 

@@ -342,8 +342,9 @@ class Certification(Result):
         columns = {role: name for role, name in given.items() if name != role}
         options = [word for role, name in columns.items() for word in (_COLUMN_OPTIONS.get(role, f"--{role}"), name)]
         options += ["--radius", repr(one.radius)] if one.radius is not None else []
-        command = shlex.join(["certcal", "recalibrate", "fit", self.source, *options, "-o", "map.json"])
-        if self.manifest is None and "." not in self.source.rpartition("/")[2]:  # in memory
+        source = "-" if self.source == "standard input" else self.source
+        command = shlex.join(["certcal", "recalibrate", "fit", source, *options, "-o", "map.json"])
+        if self.manifest is None and source != "-" and "." not in source.rpartition("/")[2]:  # in memory
             named = [f"columns={columns}"] if columns else []
             named += [f"radii=[{one.radius!r}]"] if one.radius is not None else []
             command = f"certcal.recalibrate({', '.join(['data', *named])}).save('map.json')"

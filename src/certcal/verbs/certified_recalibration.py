@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ import numpy as np
 from certcal._base.assumptions import own_map
 from certcal._base.checks import InputError
 from certcal._base.progress import Progress
-from certcal._base.rounding import sure_text
+from certcal._base.rounding import minus, sure_text
 from certcal._base.text import counted
 from certcal.calibrators import (
     CERTIFIED_METHODS,
@@ -120,12 +121,20 @@ class CertifiedRecalibration(Recalibration):
         return tuple(claim for claim in found if claim is not None)
 
     def top(self) -> Sequence[Any]:
-        """The worst case after the map, at the largest radius."""
+        """The worst case after the map at the largest radius, and whether the map says more than a constant there."""
         last = self.chosen.at[-1]
         over = f"{within(last.radius)} on {counted(last.summary.n_certified, 'certified held-out sample')}"
         if not last.summary.n_certified:
             over = f"{within(last.radius)} on all {counted(self.n_held_out, 'held-out sample')}: none is certified"
-        return [(self.claims()[0], "After the map, the calibration error", over)]
+        return [(self.claims()[0], "After the map, the calibration error", over), *self._skill()]
+
+    def _skill(self) -> list[str]:
+        skill = self.chosen.at[-1].summary.skill
+        if math.isnan(skill.value):
+            return []
+        said = "is" if skill.value > 0 else "is not"
+        beats = f"it {said} certified to say more than one constant for all samples"
+        return [f"Its certified skill is at least {minus(skill.text)}: {beats}."]
 
     def candidates(self) -> Sequence[Candidate]:
         """What is claimed of the map that was asked for, at each radius; the headline's claim first."""

@@ -289,7 +289,7 @@ def _fewer_given(recorded: int, given: int) -> str:
 def _why_not(name: str, asked: Mapping[str, Any], sources: Sequence[Any], model: object, recorded: int) -> list[str]:
     """Why nothing can be recomputed, in a sentence; nothing if it can."""
     if not name:
-        return ["It does not say what was asked: it was made from results alone, or by an older certcal."]
+        return ["It does not say what was asked, as the pages of demos, of results alone and of older versions do not."]
     if name not in _VERBS:
         work = {"train": "A training", "sample": "Sampling", "apply_map": "Applying a map"}
         return [f"{work.get(name, f'The work of {name!r}')} is not repeated."]

@@ -92,7 +92,7 @@ def map_answer(found: PredictionRecalibration, why: str | None) -> Answer:
         more += [] if bins is None else ["--map-bins", str(bins)]
         more += ["--real-scores"] if found.is_real else []
         command = command_for(["recalibrate", "fit"], "recalibrate", found.source, columns, *more, "-o", "map.json")
-        keep = "Keep one map for all, and apply it to new scores." if loses else _CORRECT if harmed else _KEEP
+        keep = "Fit one map for all instead:" if loses else _CORRECT if harmed else _KEEP
         told.append(Sentence("next", keep, data={"command": command}))
     else:
         told.append(Sentence("next", "Use the scores as they are, or judge the map on more samples."))
@@ -111,7 +111,7 @@ def answer_of_written_map(found: PredictionRecalibration, path: str) -> Answer:
     )
 
 
-_KEEP = "Keep the map, and apply it to new scores."
+_KEEP = "Keep the map in a file, and apply that to new scores (recalibrate apply)."
 _CORRECT = "Correct the map by group: one for all does not suit some of them."
 
 

@@ -55,8 +55,8 @@ RESAMPLES = 200
 # carried by few.
 SIMULATED_FROM, HEAVY_BELOW = 30, 100
 _MANY = (
-    f"In our simulations, from {SIMULATED_FROM} samples on, 95% intervals cover in at least 93% of tables, of an ECE "
-    "near 0 in up to 100%; bounds are proven."
+    f"In our simulations, from {SIMULATED_FROM} samples on, 95% intervals covered in at least 93% of tables, those of "
+    "an ECE near 0 in up to 100%. Bounds are proven."
 )
 _TOO_FEW = (
     f"For {{n}}{{where}} no simulation shows how often they cover ({SIMULATED_FROM} is the fewest tried); those of "

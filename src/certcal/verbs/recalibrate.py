@@ -781,7 +781,8 @@ def split_notes(fit: Any, rest: Any, *, folded: bool = False) -> list[str]:
     """How the samples were split, and whether there was little to learn from."""
     n, right = len(fit), int(np.count_nonzero(fit.correct))
     parts = f"Fitted to {counted(n, 'sample')} and judged on {counted(len(rest), 'other')}; no sample is in both parts."
-    folds = f"Fitted to all {n:,} samples; each is judged by a map that was fitted without it, in {FOLDS} folds."
+    folds = f"Fitted to all {n:,} samples; each is judged by a map that was fitted without it, in {FOLDS} folds. "
+    folds += "Ranks mix between folds, so AUROC can fall where one map keeps the order."
     notes = [folds if folded else parts]
     if n < _FEW:
         few = "1 sample is" if n == 1 else f"{n} samples are"

@@ -124,12 +124,13 @@ def estimate_of(candidate: Candidate, known: Sequence[Candidate]) -> float | Non
 
 
 def what_would_show(
-    claim: Any, near: DecisiveNumber, far: DecisiveNumber | None, estimate: float | None, asked: Requirement
+    candidate: Candidate, near: DecisiveNumber, far: DecisiveNumber | None, estimate: float | None, asked: Requirement
 ) -> tuple[int | None, str]:
     """About how many samples would show it, in 4 of 5 tables, and that in words.
 
     An error whose limits reach down to 0 is taken to be 0, for its estimate is as large as its noise.
     """
+    claim = candidate.claim
     none = far is not None and far.value == 0 and asked.side == "upper"
     centre = 0.0 if none else estimate
     if centre is None or near.kind not in SPREAD or not math.isfinite(near.value):
@@ -142,7 +143,8 @@ def what_would_show(
     if not exact < _MOST_TIMES * claim.n:
         return None, "the estimate is too near to the limit"
     needed = about(exact)
-    return needed, f"about {counted(needed, 'sample')} would show it{' if there is no error' if none else ''}"
+    enough = counted(needed, "sample") + ("" if candidate.group is None else " of that group")
+    return needed, f"about {enough} would show that it is met{' if there is no error' if none else ''}"
 
 
 def _one_minus(level: float) -> float:

@@ -450,7 +450,7 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
     if not finite and (candidate.why or number.kind in SPREAD):
         remark = f", because {candidate.why}" if candidate.why else ""
     if outcome == NOT_SHOWN:
-        needed, hope = what_would_show(first.claim, near, far, estimate, asked)
+        needed, hope = what_would_show(first, near, far, estimate, asked)
         remark += f"; {hope}" if hope else ""
     sided = finite and printed != "undefined" and (passed or number.kind in SPREAD or isinstance(claim, Certificate))
     side = {"upper": "at most ", "lower": "at least "}.get(number.side or "", "") if sided else ""

@@ -42,7 +42,7 @@ def pictures(made: Report) -> dict[str, Chart]:
 def test_groups_are_drawn_worst_first_and_those_beyond_sampling_error_have_another_mark(
     found: certcal.Measurement,
 ) -> None:
-    chart = pictures(found.report())["Groups, worst first"]
+    chart = pictures(found.report())["Groups, clearest first"]
     (panel,) = chart.panels
     assert isinstance(panel, Panel)
     assert panel.x.log
@@ -101,7 +101,7 @@ def test_the_table_of_rates_has_every_group_and_says_how_columns_were_cut(found:
 
 def test_a_page_a_terminal_and_a_figure_show_them(found: certcal.Measurement) -> None:
     root = assert_sound(found.report().to_html())
-    assert "Predicted and observed per group, worst first" in root.text
+    assert "Predicted and observed per group, clearest first" in root.text
     assert "other × shop" in root.text
     for ascii_only, marks in ((False, "┃●─"), (True, "|o-")):
         text = as_text(found.report(), width=80, ascii_only=ascii_only)
@@ -112,7 +112,7 @@ def test_a_page_a_terminal_and_a_figure_show_them(found: certcal.Measurement) ->
         assert drawn.index(ideal) < drawn.index(dash) < drawn.index(point)
     figure = found.plot()
     titles = [axes.get_title() for axes in figure.axes]
-    assert "Groups, worst first" in titles
+    assert "Groups, clearest first" in titles
     assert "Over time, by opened" in titles
 
 
@@ -133,7 +133,7 @@ def test_what_lies_beyond_an_axis_stands_at_its_end_and_what_has_no_value_has_no
 def test_of_many_groups_the_picture_has_those_with_most_evidence_and_the_table_all() -> None:
     many = certcal.measure(TABLE | {"id": [f"c{k % 70}" for k in range(N)]}, by="id", bootstrap=0)
     made = many.report()
-    chart = pictures(made)["Groups, worst first"]
+    chart = pictures(made)["Groups, clearest first"]
     (panel,) = chart.panels
     assert isinstance(panel, Panel)
     assert [name for _, name in panel.y.ticks] == [each.name for each in many.worst_groups[:30]]

@@ -55,10 +55,10 @@ def test_groups_bounds_and_intervals_add_their_blocks(found):
     said, drawn, rates = made.sections[-1].blocks
     assert isinstance(said, Text)
     assert said.text.startswith(
-        "Of 2 groups, none is wrong beyond sampling error. Intervals of gaps hold for all of them"
+        "In none of 2 groups the gap is off beyond sampling error. Intervals of gaps hold for all of them"
     )
     assert isinstance(drawn, Figures)
-    assert [chart.title for chart in drawn.charts] == ["Groups, worst first"]
+    assert [chart.title for chart in drawn.charts] == ["Groups, clearest first"]
     assert isinstance(rates, Table)
     assert [row[:5] for row in rates.texts()] == [
         ["south", "4", "60.0", "50.0", "−10.0"],
@@ -95,5 +95,5 @@ def test_the_figure_is_the_diagram_and_what_is_drawn_of_groups(found):
     from certcal.report.views.measurement import charts
 
     assert all(isinstance(each, Chart) for each in charts(found))
-    assert [each.title for each in charts(found)] == ["table", "Groups, worst first"]
+    assert [each.title for each in charts(found)] == ["table", "Groups, clearest first"]
     assert [each.title for each in charts(certcal.measure(TABLE, bins=5))] == ["table"]

@@ -24,7 +24,7 @@ def first_screen(answer: Answer, seen: Child, judged: Child = None, below: Child
     beside = element("div", _limits_of(answer), class_="limits") if below is not None else None
     screen = element(
         "div",
-        element("h2", tag(first), as_markup(first.text, SENTENCE), id="answer", class_=_size(first.text, seen)),
+        element("h2", tag(first), _sentence_markup(first), id="answer", class_=_size(first.text, seen)),
         element(
             "div",
             element(

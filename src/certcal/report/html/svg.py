@@ -153,7 +153,11 @@ def _is_drawn(mark: Mark) -> bool:
         case Boxes():
             values = mark.median
         case Segments():
-            values = [value for ends in mark.ends for value in ends] if mark.look not in _STROKES else ()
+            values = (
+                [value for ends in mark.ends for value in ends]
+                if mark.look not in _STROKES or mark.look == "whisker"
+                else ()
+            )
         case Words() | Cursor():
             values = ()
         case _:

@@ -126,7 +126,7 @@ def _judged_first(headline: Sequence[Block], one: Judgement, own: Any) -> list[B
     first = next((block for block in headline if isinstance(block, Claim)), None)
     if first is None or own is not one.claim:
         judged: list[Block] = [] if isinstance(one.claim, Estimate) else [Claim.judged(one)]
-        judged += [] if first is None else [Text(f"{first.sentence} {_why_numbers_differ(one, own)}")]
+        judged += [] if first is None else [Text(f"{first.sentence} {_why_numbers_differ(one, own)}".rstrip())]
     else:
         judged = [first.judged_as(one)]
     return [*(block for block in headline if block is not first), *judged]
@@ -148,7 +148,7 @@ def _why_numbers_differ(one: Judgement, own: Any) -> str:
         return "This is the same at other settings than those judged."
     if own.name == "calibration error" and "binned" in one.claim.name:
         return "This counts what averages out inside the bins, too; the requirement is about the bins."
-    return "The requirement is about another number."
+    return ""
 
 
 def plot(result: Result, ax: Any = None) -> Any:

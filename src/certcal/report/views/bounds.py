@@ -104,16 +104,12 @@ def bound_claim(bound: Bound, meaning: str = CALIBRATION_ERROR) -> Claim:
 
 def _table_of_bounds(found: Bounds) -> Table:
     rows = [(bound_name(method), bound.name, _relation(bound)) for method, bound in found.bounds.items()]
-    rows.append(("binned, both sides", found.interval.name, _both_text(found.interval)))
+    rows.append(("binned, both sides", found.interval.name, claim_text(found.interval)))
     return Table((Column("method"), Column("quantity"), Column("bound")), rows)
 
 
 def _relation(bound: Bound) -> str:
     return f"{'≤' if bound.side == 'upper' else '≥'} {claim_text(bound)}"
-
-
-def _both_text(bound: TwoSidedBound) -> str:
-    return f"{claim_text(bound.lower)} to {claim_text(bound.upper)}"
 
 
 def two_sided_claim(bound: TwoSidedBound, over: str = "") -> Claim:
@@ -139,7 +135,7 @@ def _group_table(found: Bounds) -> Table:
             part.n,
             dict.fromkeys(methods, "–")
             | {method: _relation(bound) for method, bound in part.bounds.items()}
-            | {"both": _both_text(part.interval)},
+            | {"both": claim_text(part.interval)},
         )
         for part in parts
     ]

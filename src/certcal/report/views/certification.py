@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from certcal._base.rounding import claim_text, share_text, sure_text, times_text
@@ -350,9 +351,8 @@ def _error_chart(found: Certification, lines: Sequence[CertifiedAt], group: str 
     if found.counts is not None:
         series["without a perturbation (estimate)"] = [found.clean_bins(line.radius) for line in lines]
     title = "Calibration error (ECE)" if found.binary else "Calibration error (ECE), certified samples"
-    said = (
-        "" if found.binary else "The certified samples become fewer as the radius grows, and the easier ones are left."
-    )
+    fewer = any(one.summary.n_certified > other.summary.n_certified for one, other in pairwise(lines))
+    said = "The certified samples become fewer as the radius grows, and the easier ones are left." if fewer else ""
     one = next((line for line in lines if line.radius == found.at().radius), None)
     title = f"{title}: {group}" if group else title
     return _chart_by_radius(title, lines, series, "upper", None, said, percent=True, at=_mark_of_answer(one))

@@ -1,4 +1,4 @@
-"""Groups of a table: intervals that hold for all of them, worst first, as a forest plot, over time, and in a table."""
+"""Groups of a table: intervals that hold for all of them, clearest first, in a forest plot, over time and a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from certcal._base.rounding import percent_text, round_outward
+from certcal._base.rounding import claim_text, percent_text, round_outward
 from certcal._base.text import capital
 from certcal.claims import Estimate
 from certcal.report.charts import (
@@ -23,6 +23,7 @@ from certcal.report.charts import (
     forest,
     named_axis,
     whiskers,
+    with_percent_ticks,
 )
 from certcal.report.document import NOTHING, Block, Cell, Column, Figures, Strong, Table, Text
 from certcal.report.names import per_group, short_label, wording
@@ -74,7 +75,8 @@ def _claim(found: Measurement) -> str:
     wrong, level = sum(bool(each.direction) for each in rates), percent_text(rates[0].level)
     what = "observed/expected" if found.task == "binary" else "gaps"
     many = f"{len(rates):,} groups" if len(rates) > 1 else "the group"
-    said = f"Of {many}, {wrong or 'none'} {'is' if wrong < 2 else 'are'} wrong beyond sampling error."
+    name = "observed/expected" if found.task == "binary" else "the gap"
+    said = f"In {wrong or 'none'} of {many} {name} is off beyond sampling error."
     slopes = "; those of slopes do so among themselves, for many samples" if any(each.slope for each in rates) else ""
     return f"{said} Intervals of {what} hold for all of them together ({level}, for any number of samples){slopes}."
 
@@ -119,7 +121,7 @@ def _forest(found: Measurement, groups: Sequence[MeasuredGroup]) -> Chart:
     )
     level = percent_text(_rate(groups[0]).level)
     return forest(
-        "Groups, worst first",
+        "Groups, clearest first",
         rows,
         axis,
         ideal,
@@ -168,7 +170,7 @@ def _over_time(found: Measurement, by: str, groups: Sequence[MeasuredGroup]) -> 
 
 
 def _rates(found: Measurement) -> Table:
-    """A row per group, worst first: what was predicted, what was observed, and intervals that hold together."""
+    """A row per group, clearest first: what was predicted, what was observed, and intervals that hold together."""
     rates = [_rate(each) for each in found.worst_groups]
     level, words = percent_text(rates[0].level), wording(found.task)
     slopes, metrics = any(rate.slope_interval for rate in rates), _metrics(found)
@@ -202,7 +204,7 @@ def _rates(found: Measurement) -> Table:
         name = f"{short_label(row.name, found.task)} {bins_text(row)}".strip()
         shown[key_of_row(row)] = Column(name, "estimate", priority=2 if len(metrics) > 1 else 5)
     by = group_head(found.groupings, found.by)
-    return per_group(by, shown, lines, "Predicted and observed per group, worst first", note)
+    return per_group(by, shown, lines, "Predicted and observed per group, clearest first", note)
 
 
 def _metrics(found: Measurement) -> list[Estimate]:
@@ -222,14 +224,15 @@ def bounded_groups(found: Bounds, table: Table) -> list[Block]:
     """The bounds of each group in a table, below a picture of the binned error from both sides, the largest on top."""
     ordered = sorted(found.groups, key=lambda each: -each.interval.lower.value)
     rows = [
-        NamedInterval(each.name, both.lower.value, math.nan, both.upper.value, (both.text,))
+        NamedInterval(each.name, both.lower.value, math.nan, both.upper.value, (claim_text(both),))
         for each in ordered[:_MOST_DRAWN]
         for both in [each.interval]
     ]
     said = cuts(found.groupings)
     if len(ordered) > len(rows):
         said.append(f"The picture has {len(rows)} of {len(ordered):,} groups, the table has all.")
-    axis = around([end for row in rows for end in (row.low, row.high)], 0.0, f"{found.interval.name}, both sides")
+    ends = [end for row in rows for end in (row.low, row.high)]
+    axis = with_percent_ticks(around(ends, 0.0, "binned calibration error"))
     head = (group_head(found.groupings, found.by), "between")
     drawn = forest("Groups", rows, axis, 0.0, head=head, beyond="not calibrated", within="may be calibrated")
     return [*([Text(" ".join(said))] if said else []), Figures([drawn]), table]

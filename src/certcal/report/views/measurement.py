@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._base.rounding import percent_text, sure_text, times_text
+from certcal._base.rounding import claim_text, percent_text, sure_text, times_text
 from certcal.claims import Bound, Estimate
 from certcal.metrics.registry import DEFAULT, row_names
 from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, TextBars, covering, ticks
@@ -177,8 +177,11 @@ def _group_bounds(found: Measurement) -> Table | None:
     if not any(group.bounds for group in found.groups):
         return None
     methods = _by_method(found.groups[0].bounds)
-    columns = {method: Column(f"{method}, at most", "bound", "upper") for method in methods}
-    lines = [(group.name, group.n, _by_method(group.bounds)) for group in found.groups]
+    columns = {method: Column(method, "bound", "upper") for method in methods}
+    lines = [
+        (group.name, group.n, {method: claim_text(each) for method, each in _by_method(group.bounds).items()})
+        for group in found.groups
+    ]
     note = (
         f"Bounds of one kind hold for all {len(lines):,} groups together ({sure_text(found.conventions['delta'])}): "
         f"each fails {times_text(found.groups[0].bounds[0].delta)}."

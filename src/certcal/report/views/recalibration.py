@@ -120,7 +120,7 @@ def charts(found: CertifiedRecalibration) -> Sequence[Chart]:
 
 
 def _headline_of_recalibration(found: CertifiedRecalibration) -> list[Block]:
-    [(claim, what, over)] = found.top()
+    (claim, what, over), *_ = found.top()
     return [Claim.of(claim, what, over=over, meaning=CALIBRATION_ERROR, settings=False), Text(verdict(found))]
 
 
