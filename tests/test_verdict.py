@@ -55,7 +55,9 @@ def test_a_verdict_fits_what_it_prints(make, value, limit, relation):
     assert one.sentence.startswith(f"{one.outcome}: ")
     written = float(one.text)
     assert RELATIONS[relation](written, limit) == one.passed
-    assert Decimal(one.number.replace("−", "-").removesuffix("%")).scaleb(-2) == Decimal(one.text)
+    printed = one.number.replace("−", "-")  # what is above 1 is no share
+    assert printed.endswith("%") == (abs(one.value) <= 1)
+    assert Decimal(printed.removesuffix("%")).scaleb(-2 if printed.endswith("%") else 0) == Decimal(one.text)
     assert written >= value if side == "upper" else written <= value
     assert one.passed or one.found.startswith("at ") == (make is not worst)
     # Nothing but an interval knows the other side here: it is ±9, which no limit reaches.

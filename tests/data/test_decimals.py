@@ -35,7 +35,6 @@ def weights_of(path, **options):
         (["280.000", "260.000", "500.000", "1.000"], ";", True, [280e3, 260e3, 5e5, 1e3], "points between thousands"),
         # And decimal points, and commas between thousands.
         (["1,400", "600", "2,500", "1,234.5"], ",", False, [1400, 600, 2500, 1234.5], "commas between thousands"),
-        (["1,400", "600", "2,500", "9"], ";", False, [1400, 600, 2500, 9], "commas between thousands"),
         # Ordinary numbers with three decimals stay what they are.
         (["1.400", "600", "2.500", "9"], ",", False, [1.4, 600, 2.5, 9], None),
         (["1.400", "0.600", "2.500", "9.125"], ";", False, [1.4, 0.6, 2.5, 9.125], None),
@@ -164,3 +163,29 @@ def test_three_decimals_between_commas_are_decimals_without_a_word(tmp_path):
     found = certcal.measure(path, weight="weight")
     assert "points" not in found.description
     assert found.whole.effective_n == pytest.approx(weights.round(3).sum() ** 2 / (weights.round(3) ** 2).sum())
+
+
+def test_pieces_of_a_column_that_tell_of_two_marks_are_refused(tmp_path):
+    for rows, last in (("1;1;1.234\n0;0;2.500\n", "0;0;1.234,50\n"), ("1;1;1,234\n0;0;2,500\n", "0;0;1,234.50\n")):
+        path = tmp_path / "long.csv"
+        path.write_text("score;outcome;exposure\n" + rows * 2000 + last)
+        with pytest.raises(InputError, match="has numbers with decimal points and others with commas"):
+            list(PredictionStream(path, {"weight": "exposure"}, size=700))
+
+
+def test_a_time_with_a_point_says_nothing_of_the_commas_of_another_column(tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_text("score;outcome;weight;time\n" + "1;1;1,234;10.30\n0;0;1,950;11.45\n" * 20)
+    with pytest.raises(InputError, match="the comma may be decimal or separate thousands"):
+        certcal.measure(path, weight="weight")
+    assert certcal.data.load_table(path, {"weight": "weight", "decimal": ","}).predictions.sample_weight.max() == 1.95
+
+
+def test_groups_of_a_column_in_doubt_are_refused(tmp_path):
+    path = tmp_path / "income.csv"
+    rows = [f"{k % 2};{int(k % 3 > 0)};1.{k % 900 + 100}" for k in range(300)]
+    rows += [f"{k % 2};{int(k % 3 > 0)};{k % 899 + 100}" for k in range(300)]
+    path.write_text("score;outcome;income\n" + "\n".join(rows) + "\n")
+    with pytest.raises(InputError, match="'income' has '1\\.100' beside whole numbers"):
+        certcal.measure(path, by="income")
+    assert len(certcal.measure(path, by="income", decimal=",").groups) == 5

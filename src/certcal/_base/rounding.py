@@ -14,7 +14,7 @@ SIDES = ("upper", "lower")
 LEAST_P = 2.0**-1022
 # Numbers that people say in percent.
 _SHARES = re.compile(
-    r"(?!.*(difference|gain|brier))(.*_)?(m?ce|\w*ece|error|accuracy|rate|confidence|mean_score)(_.*)?"
+    r"(?!.*(difference|gain|brier|_ratio|cost|squared|standard|width))(.*_)?(m?ce|\w*ece|error|accuracy|rate|confidence|mean_score)(_.*)?"
 )
 
 
@@ -40,8 +40,8 @@ def is_share(name: str) -> bool:
 
     Examples
     --------
-    >>> is_share("ece"), is_share("calibration error"), is_share("auroc"), is_share("difference ece")
-    (True, True, False, False)
+    >>> [is_share(name) for name in ("ece", "calibration error", "auroc", "difference ece", "rate ratio")]
+    [True, True, False, False, False]
     """
     return _SHARES.fullmatch(name.casefold().replace(" ", "_")) is not None
 
@@ -64,7 +64,8 @@ def claim_text(claim: Any) -> str:
     ends = getattr(claim, "lower", None), getattr(claim, "upper", None)
     if all(hasattr(end, "text") for end in ends):
         return " to ".join(map(claim_text, ends))
-    return number_text(getattr(claim, "text", "") or decimals(claim), percent=is_share(claim.name))
+    percent = is_share(claim.name) and not abs(claim.value) > 1
+    return number_text(getattr(claim, "text", "") or decimals(claim), percent=percent)
 
 
 def share_text(value: float, side: str | None = None) -> str:

@@ -77,6 +77,7 @@ class CellReader:
     notes: list[str] = field(default_factory=list[str])
     marks: Mapping[str, Marks] = field(default_factory=dict[str, Marks])  # what the first rows say
     _marks: dict[str, Marks] = field(default_factory=dict[str, Marks])
+    _applied: dict[str, str] = field(default_factory=dict[str, str])
     _signed: dict[str, bool] = field(default_factory=dict[str, bool])
     _left_out: dict[str, int] = field(default_factory=dict[str, int])
     _gone: list[NDArray[np.int64]] = field(default_factory=list[NDArray[np.int64]])
@@ -134,12 +135,20 @@ class CellReader:
         return compute.replace_substring(plain, ",", ".")
 
     def _decimal_mark(self, cells: ColumnValues, texts: Any) -> str | None:
-        """The decimal mark of a column, by its own numbers or else by those of other columns; None without any."""
-        if not self.lenient:
-            return None
+        """The decimal mark of a column, one for all its pieces; None where nothing tells."""
+        found = self._mark_of_piece(cells, texts) if self.lenient else None
+        if found is not None and self._applied.setdefault(cells.column, found) != found:
+            cells.refuse(None, "has numbers with decimal points and others with commas", "write all in one way")
+        return found
+
+    def _mark_of_piece(self, cells: ColumnValues, texts: Any) -> str | None:
+        """The decimal mark by the column's own numbers so far, or else by those of other columns."""
         seen = self._marks.setdefault(cells.column, self.marks.get(cells.column, Marks()).copy())
         common = common_mark(self.marks)
-        if not seen.decimal and len(common) != 1:
+        # Other columns tell of points where commas are between columns, and elsewhere of decimal commas; not against
+        # what is usual there: a point may be that of a time or a date.
+        usual = self.decimal or "."
+        if not seen.decimal and common != {usual}:
             seen.add(texts.to_pylist())
         if len(seen.decimal or seen.doubtful) > 1:
             cells.refuse(None, "has numbers with decimal points and others with commas", "write all in one way")
@@ -147,15 +156,15 @@ class CellReader:
             return None  # beside commas between columns, that one is decimal is for the user to say
         if seen.decimal:
             return next(iter(seen.decimal))
-        if len(common) == 1:
-            return next(iter(common))
+        if common == {usual}:
+            return usual
         if not seen.doubtful:
             return None
         ((mark, text),) = seen.doubtful.items()
         if mark == "," and self.decimal is None:
             return "." if seen.whole else None
         if seen.whole or common:
-            others = "others are whole numbers" if seen.whole else "other columns have points as well as commas"
+            others = "others are whole numbers" if seen.whole else "other columns have other marks"
             where = np.array([each == text for each in texts.to_pylist()])
             cells.refuse(
                 where if where.any() else None,
@@ -172,6 +181,11 @@ class CellReader:
         """A number as programs write it, where the first rows tell how those of its column are written."""
         own = self.marks[column].decimal if column in self.marks else set[str]()
         known = {self.how.decimal} if self.how.decimal else own or common_mark(self.marks)
+        seen = self.marks.get(column, Marks())
+        if len(known) != 1 and seen.whole and seen.doubtful and self.lenient:
+            mark, doubted = next(iter(seen.doubtful.items()))
+            reason = f"column {column!r} has {doubted!r} beside whole numbers: the {NAMES[mark]} may be decimal or not"
+            raise InputError(reason, remedy="say which mark is decimal", add={"decimal": OTHER[mark]})
         if len(known) != 1 or not re.fullmatch(r"[-+]?[0-9.,]+", text):
             return text
         (decimal,) = known

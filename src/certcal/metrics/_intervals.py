@@ -25,7 +25,7 @@ miss in 5 % at the worst: where all gaps are clear, in 2.5 % each; where some ar
 *Rare outcomes.* Where nothing happened, the samples show no variance. Two things are therefore added. Scores tell what
 the variance would be if they were calibrated, z (1 - z); the larger of the two is used. And the variance of a mean that
 lies x higher than observed is larger by up to x times the reach of one sample, so that x solves x² = q² (v + x reach),
-as in the interval of Wilson (1927). For a lower end of the ECE it suffices that one of the two is added.
+as in the interval of Wilson (1927). For a lower end of the ECE the smaller of the two suffices.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ Made = TypeVar("Made")
 CERTAIN = 3.5
 # Shared by all bins: how often each side of any calibrated bin is taken for clear. Simulations of docs/intervals.md.
 _UNCLEAR = 0.1
+# Tails of levels whose ends contain each other.
+_LADDER = (0.0005, 0.005, 0.025, 0.05)
 # Bins with fewer samples than this are too small for the normal approximation.
 _FEW = 5
 # Mean of the absolute value of a standard normal variable N.
@@ -449,8 +451,11 @@ def bin_ends(found: BinNoise, value: float, tail: float, ratio: float = 0.0, rea
     q, seen = quantile(tail), float(found.seen.sum())
 
     def below(mean: float) -> float:
-        """How far the mean of signed gaps may lie too high: as far as calibrated scores, or what was seen, allow."""
-        calm = q * math.sqrt(max(float(found.noise.sum()) + ratio * mean**2, 0.0))
+        """How far the mean of signed gaps may lie too high: as far as calibrated scores, or what was seen, allow.
+
+        What calibrated scores vary by is not less where the mean is larger.
+        """
+        calm = q * math.sqrt(float(found.noise.sum()) + max(ratio, 0.0) * mean**2)
         return min(calm, deviation(seen + ratio * mean**2, reach, q))
 
     middle = max(value - float(found.lengthening.sum()), 0.0)
@@ -458,9 +463,12 @@ def bin_ends(found: BinNoise, value: float, tail: float, ratio: float = 0.0, rea
     if (signs := found.shown_signs(tail)) is not None:
         mean = float(np.dot(signs, found.share * found.gap))
         lower = max(lower, mean - below(mean))
+    # Which bins are clear depends on the level: a higher one must not have a higher end.
+    if (lower_level := next((each for each in _LADDER if each > tail), None)) is not None:
+        lower = min(lower, bin_ends(found, value, lower_level, ratio, reach)[0])
     seen += ratio * value**2
     upper = value + deviation(seen, reach, q)
-    for _ in range(50):  # from above, until it does not move
+    for _ in range(50 if q >= 1 else 0):  # from above, until it does not move; the noise of low levels is too skewed
         added, lacking = found.least_lengthening(upper)
         last, upper = upper, value - added + deviation(seen - lacking, reach, q)
         if last - upper <= 1e-9 * last:

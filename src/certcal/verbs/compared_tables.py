@@ -156,8 +156,12 @@ def pair_rows(
     return sides, Pairing(None, why, suggested=other)
 
 
+# Of so many pairs the outcomes are equal where a column says which sample a row is.
+_AGREE = 0.999
+
+
 def _possible_key(sides: list[ComparedPredictions], other_than: str | None) -> str | None:
-    """A column of no other use that is unique in both tables and of which most values are in both."""
+    """A column of no other use, unique in both tables, most of whose values are in both and stand for one outcome."""
     used = {str(name) for side in sides for name in side.about.get("columns", {}).values()} | {other_than}
     theirs = set(sides[1].columns())
     for name in sides[0].columns():
@@ -166,10 +170,17 @@ def _possible_key(sides: list[ComparedPredictions], other_than: str | None) -> s
         one, other = (side.keys(name, required=False) for side in sides)
         if one is None or other is None:
             continue
-        old, new = set(one), set(other)
-        if 2 * len(old & new) >= min(len(old), len(new)) > 1:
+        place = {value: row for row, value in enumerate(one)}
+        rows = [(place[value], row) for row, value in enumerate(other) if value in place]
+        if 2 * len(rows) >= min(len(one), len(other)) > 1 and _agree(sides, np.array(rows)):
             return name
     return None
+
+
+def _agree(sides: list[ComparedPredictions], rows: NDArray[np.int64]) -> bool:
+    """Whether pairs of rows have one truth, but for errors: rows of one sample have, row numbers of two tables not."""
+    old, new = (side.truth for side in sides)
+    return old is None or new is None or float(np.mean(np.equal(old[rows[:, 0]], new[rows[:, 1]]))) >= _AGREE
 
 
 def _shared_identifier(sides: list[ComparedPredictions]) -> str | None:

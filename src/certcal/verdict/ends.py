@@ -72,7 +72,8 @@ def decisive_number(claim: Any, side: str, *, estimate: bool) -> DecisiveNumber 
     value = float(claim.value if proved is None else proved)
     if isinstance(claim, Bound | Certificate):
         kind, failure = ("bound", claim.delta) if isinstance(claim, Bound) else ("certificate", claim.ledger.spent)
-        sure = f"{sure_text(failure)} (proven)" if failure else "under its assumptions"
+        given = ", if the intervals hold" if any("each interval" in each for each in claim.assumptions) else ""
+        sure = f"{sure_text(failure)} (proven{given})" if failure else "under its assumptions"
         return DecisiveNumber(0, kind, value, claim.text, side, sure, failure, exact=True)
     kind = "worst case" if hasattr(claim, "extreme") else "certified value"
     return DecisiveNumber(0, kind, value, claim.text, side, "inside the intervals", exact=True)

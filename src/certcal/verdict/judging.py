@@ -259,8 +259,17 @@ def _ordered(judgements: Iterable[Judgement]) -> list[Judgement]:
 def _worst_group(parts: Sequence[Judgement]) -> Judgement:
     """The worst of several groups, which says of how many, and how many of them do not meet the requirement."""
     worst, failed = max(parts, key=lambda one: one.badness), [one for one in parts if not one.passed]
+    if len(parts) == 1:
+        return worst
     counts = f", {_counts(failed)}" if failed else ""
-    return replace(worst, where=f"{worst.where} (worst of {len(parts)} groups{counts})") if len(parts) > 1 else worst
+    worst = replace(worst, where=f"{worst.where} (worst of {len(parts)} groups{counts})")
+    if worst.outcome != NOT_MET or not worst.failure:
+        return worst
+    # The worst was chosen after looking: that some group is called not met and is not so fails with their sum.
+    any_fails = sum(Decimal(repr(one.failure)) for one in parts)
+    sure = sure_text(any_fails) if any_fails < 1 else "of one group alone, not of the worst of so many"
+    remark = worst.remark.replace(sure_text(worst.failure), sure, 1)
+    return replace(worst, failure=float(min(Decimal(1), any_fails)), remark=remark)
 
 
 def _counts(judgements: Sequence[Judgement]) -> str:
@@ -440,7 +449,7 @@ def _judge(found: Sequence[Candidate], question: _Question, parts: int) -> Judge
         if far.kind in SPREAD:
             candidate, number = end, far
     claim, estimate = candidate.claim, estimate_of(first, known)
-    percent = asked.percent or is_share(plain(claim.name))
+    percent = asked.percent or (is_share(plain(claim.name)) and not abs(number.value) > 1)
     text = _text_on_its_side(number, asked, passed)
     printed = _in_words(number_text(text, percent=percent), claim)
     what, where = _what(candidate, number, question.words.labels), _where(candidate, question.found, asked, parts)
