@@ -93,6 +93,7 @@ POPULATIONS = {
     "rare, nearly told apart": Population(np.where(_FEW, 0.5, 0.01), np.where(_FEW, 0.8, 0.004)),
     "one decimal, calibrated": Population(_U.round(1), _U.round(1)),
     "five grades, miscalibrated": Population(_GRADES, _GRADES**1.5),
+    "sure, and nearly never right": Population(np.full(POINTS, 0.9), np.full(POINTS, 0.02)),
 }
 # Rare samples that carry much of the weight and have other outcomes; a table may hold none of them.
 HEAVY = {

@@ -416,6 +416,29 @@ MUTATIONS = (
         "tests/smoothing/test_certificates.py::test_intervals_agree_with_those_written_down_slowly",
     ),
     mutation(
+        "interval of the ECE: what calibrated scores vary by is less where the error is larger",
+        "metrics/_intervals.py",
+        "math.sqrt(float(found.noise.sum()) + max(ratio, 0.0) * mean**2)",
+        "math.sqrt(max(float(found.noise.sum()) + ratio * mean**2, 0.0))",
+        "tests/metrics/test_intervals.py::"
+        "test_scores_that_are_sure_and_nearly_never_right_keep_the_noise_of_calibrated_ones",
+    ),
+    mutation(
+        "interval of the ECE: a higher level may have a higher end",
+        "metrics/_intervals.py",
+        "for each in _LADDER if each > tail",
+        "for each in () if each > tail",
+        "tests/metrics/test_intervals.py::"
+        "test_the_ends_of_usual_levels_contain_each_other_where_other_bins_are_clear_at_other_levels",
+    ),
+    mutation(
+        "interval of the ECE: low levels have the noise of high ones",
+        "metrics/_intervals.py",
+        "range(50 if q >= 1 else 0)",
+        "range(50)",
+        "tests/metrics/test_intervals.py::test_intervals_of_low_levels_cover_as_often_as_they_say",
+    ),
+    mutation(
         "interval of the ECE: bins within their noise show a sign",
         "metrics/_intervals.py",
         "quantile(min(_UNCLEAR / self.gap.size, tail / 2))",

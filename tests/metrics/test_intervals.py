@@ -404,3 +404,31 @@ def test_a_bin_without_samples_may_hold_the_largest_gap():
     cubes = metrics.with_interval(metrics.lp_ece, z, c, bins=4, p=3.0).interval
     squares = metrics.with_interval(metrics.lp_ece, z, c, bins=4, p=2.0).interval
     assert cubes.upper == pytest.approx(squares.upper ** (2 / 3))
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_scores_that_are_sure_and_nearly_never_right_keep_the_noise_of_calibrated_ones(n: int) -> None:
+    found = missed(intervals(POPULATIONS["sure, and nearly never right"], n, 400, ["ece"]))
+    above, below, width = found["ece"]
+    assert above <= most(0.05, 400)
+    assert below <= most(0.05, 400)
+    assert width < 0.3
+
+
+def test_the_ends_of_usual_levels_contain_each_other_where_other_bins_are_clear_at_other_levels() -> None:
+    sizes, right = [58, 30, 26, 50, 49], [51, 17, 11, 1, 7]
+    z = np.repeat([0.15, 0.35, 0.55, 0.85, 0.95], sizes)
+    c = np.concatenate([np.arange(n) < k for n, k in zip(sizes, right, strict=True)]).astype(np.uint8)
+    rule = METRICS["ece"].interval
+    assert rule is not None
+    evidence = Evidence.of((z, c), None)
+    value = ece(z, c, bins=10)
+    found = [rule.interval(evidence, value, level, {"bins": 10}) for level in (0.9, 0.95, 0.99, 0.999)]
+    assert [each.lower for each in found] == sorted((each.lower for each in found), reverse=True)
+    assert [each.upper for each in found] == sorted(each.upper for each in found)
+
+
+def test_intervals_of_low_levels_cover_as_often_as_they_say() -> None:
+    population = Population(np.full(1000, 0.336), np.full(1000, 0.323))
+    above, below, _ = missed(intervals(population, 1000, 1000, ["ece"], level=0.5))["ece"]
+    assert above + below <= most(0.5, 1000)
