@@ -1402,6 +1402,13 @@ MUTATIONS = (
         "test_every_asks_each_group_about_the_worst_of_the_settings",
     ),
     mutation(
+        "verdicts: that the worst group is not met is as sure as of one group",
+        "verdict/judging.py",
+        "any_fails = sum(Decimal(repr(one.failure)) for one in parts)",
+        "any_fails = Decimal(repr(worst.failure))",
+        "tests/test_verdict.py::test_that_the_worst_of_several_groups_is_not_met_is_as_sure_as_all_of_them_together",
+    ),
+    mutation(
         "verdicts: the best group speaks for every group",
         "verdict/judging.py",
         "worst, failed = max(parts, key=lambda one: one.badness)",

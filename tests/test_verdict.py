@@ -464,3 +464,23 @@ def test_a_number_below_the_one_that_was_judged_says_why_it_differs() -> None:
     }.items():
         text = " ".join(found.report(require=require).to_text().split())
         assert f"Calibration error is at most 11.19% in the population. {why}".rstrip() in text
+
+
+def test_that_the_worst_of_several_groups_is_not_met_is_as_sure_as_all_of_them_together() -> None:
+    def groups(n: int) -> list[Candidate]:
+        rates = [0.8, *[0.91] * (n - 1)]
+        made = [Estimate("accuracy", rate, 300, {}, Interval(rate - 0.05, rate + 0.05, 0.95, "x")) for rate in rates]
+        return [Candidate(each, (), f"g{k}") for k, each in enumerate(made)]
+
+    found = judge(groups(3), "every accuracy >= 90%")
+    assert found.decisive.sentence == (
+        "not met: accuracy for g0 (worst of 3 groups, 1 not met, 2 not shown) is at most 85.01% (limit 90%), "
+        "85% sure (asymptotic)."
+    )
+    assert found.decisive.failure == pytest.approx(0.15)
+    assert [each.failure for each in found.judgements] == pytest.approx([0.05] * 3)
+    many = judge(groups(40), "every accuracy >= 90%")
+    assert "95% sure of one group alone, not of the worst of 40 (asymptotic)" in many.decisive.sentence
+    assert many.decisive.failure == 1
+    met = judge([*groups(3)[1:]], "every accuracy >= 85%").decisive
+    assert (met.outcome, met.failure) == ("met", pytest.approx(0.05))

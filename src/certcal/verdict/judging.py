@@ -267,8 +267,9 @@ def _worst_group(parts: Sequence[Judgement]) -> Judgement:
         return worst
     # The worst was chosen after looking: that some group is called not met and is not so fails with their sum.
     any_fails = sum(Decimal(repr(one.failure)) for one in parts)
-    sure = sure_text(any_fails) if any_fails < 1 else "of one group alone, not of the worst of so many"
-    remark = worst.remark.replace(sure_text(worst.failure), sure, 1)
+    own = sure_text(worst.failure)
+    sure = sure_text(any_fails) if any_fails < 1 else f"{own} of one group alone, not of the worst of {len(parts)}"
+    remark = worst.remark.replace(own, sure, 1)
     return replace(worst, failure=float(min(Decimal(1), any_fails)), remark=remark)
 
 
