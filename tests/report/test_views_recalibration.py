@@ -101,7 +101,7 @@ def test_diagrams_of_the_worst_case_add_up_to_it_at_each_radius(found):
         assert isinstance(figures, Figures)
         for chart, line in zip(figures.charts, (found.identity, found.chosen), strict=True):
             ends = line.at[place].summary["calibration_error"].worst
-            assert f"ECE at most {ends.text}" in chart.caption
+            assert f"ECE at most {claim_text(ends)}" in chart.caption
             rows = chart.numbers.texts()
             count = np.array([int(row[1]) for row in rows])
             gap = np.array([abs(float(row[4].replace("−", "-"))) for row in rows])

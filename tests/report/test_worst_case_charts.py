@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from certcal import InputError
+from certcal._base.rounding import claim_text
 from certcal.lab.baselines import AdmmSettings, admm, admm_assignments, admm_constraints, admm_convergence, dece_ascent
 from certcal.metrics import reliability
 from certcal.report import (
@@ -36,10 +37,10 @@ def test_the_worst_case_has_the_signs_of_its_bins_and_the_same_samples():
     assert list(signs.texts) == ["+" if sign > 0 else "−" for sign in worst.signs]
     counted = [sum(row[1] for row in chart.numbers.rows) for chart in (clean, drawn)]
     assert counted == [3, 3]
-    assert drawn.caption.startswith(f"ECE at most {worst.text},")
+    assert drawn.caption.startswith(f"ECE at most {claim_text(worst)},")
     best = calibration_error(*SAMPLES, bins=3, best=True)
     _, drawn = worst_case_charts(reliability([0.4, 0.7, 0.45], SAMPLES[2], bins=3), best)
-    assert (drawn.title, drawn.caption.split(",")[0]) == ("Best case", f"ECE at least {best.text}")
+    assert (drawn.title, drawn.caption.split(",")[0]) == ("Best case", f"ECE at least {claim_text(best)}")
     with pytest.raises(InputError, match="clean and worst have other bins"):
         worst_case_charts(reliability([0.4], [1], bins=4), worst)
     with pytest.raises(InputError, match="which has no bins; pass a result of calibration_error"):

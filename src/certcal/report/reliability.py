@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._base.rounding import percent_text, round_outward
+from certcal._base.rounding import percent_text, round_outward, share_text
 from certcal._base.text import capital, counted
 from certcal.binning import BinTable
 from certcal.report.charts import (
@@ -104,7 +104,7 @@ def reliability_chart(
     floor = np.full(drawn.count.size, own.low)
     below = _make_bars(drawn.edges[:-1], drawn.edges[1:], floor, drawn.count, "count", "samples per bin")
     side = "upper" if relation == "at most" else "lower"
-    error = f"{relation} {round_outward(prepared.ece, side)}" if relation else number(prepared.ece)
+    error = f"{relation} {share_text(prepared.ece, side)}" if relation else share_text(prepared.ece)
     facts = f"{name} {error}, {len(bins.count):,} bins, "
     facts += f"{int(bins.count.sum()):,} samples. {beyond_sampling_error(prepared, task)}".rstrip()
     merged = " Neighbouring bins are drawn as one." if drawn is not bins else ""

@@ -137,7 +137,7 @@ class Verdict:
     >>> print(found.verdict("ece <= 10%"))
     met: calibration error in 15 bins is at most 6.43% (limit 10%), 95% sure (proven).
     >>> print(found.verdict("ece <= 5%"))
-    not shown: calibration error in 15 bins is at most 6.43% (limit 5%), 95% sure (proven); about 1,400 samples would show it if there is no error.
+    not shown: calibration error in 15 bins is at most 6.43% (limit 5%), 95% sure (proven); about 1,400 samples would show that it is met if there is no error.
     >>> bool(found.verdict("ece <= 10%", "ece < 5%"))
     False
     """  # noqa: E501

@@ -56,7 +56,7 @@ def worst_case_charts(clean: Reliability, worst: WorstCase) -> list[Chart]:
     >>> from certcal.worst_case import calibration_error
     >>> worst = calibration_error([0.1, 0.5], [0.6, 0.9], [1, 0], bins=3)
     >>> [each.caption.split(",")[0] for each in worst_case_charts(reliability([0.4, 0.7], [1, 0], bins=3), worst)]
-    ['ECE 0.6500', 'ECE at most 0.9001']
+    ['ECE 65.00%', 'ECE at most 90.01%']
     """
     table = worst.bins
     if table is None:
