@@ -194,6 +194,7 @@ def test_requirements_are_lists_or_arguments_and_never_keywords_of_a_verb() -> N
 
 def test_one_array_and_one_too_many_name_the_call_to_write() -> None:
     import pandas
+
     with pytest.raises(InputError, match=r"not Series; name the columns, or write certcal\.measure\(y_true, y_prob\)"):
         certcal.measure(pandas.Series(SCORE))
     with pytest.raises(InputError, match=r"write|check\(page, \(y_true, y_prob\)\)"):
